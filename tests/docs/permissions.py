@@ -66,7 +66,7 @@ class PolicySource:
 
 
 KEEPER_SERVICES = ("lambda", "cloudwatch", "sqs")
-
+SCALING_SERVICES = ("application-autoscaling", "cloudwatch")
 SOURCES: Mapping[str, PolicySource] = {
     "keys": PolicySource("keyhop keys( --index)?"),
     "keys by a kept index": PolicySource("", ("FinishRun",), KEEPER_SERVICES),
@@ -74,9 +74,7 @@ SOURCES: Mapping[str, PolicySource] = {
     "each": PolicySource("keyhop each"),
     "report": PolicySource("keyhop report", ("ExamineTable",), ("dynamodb", "cloudwatch")),
     "index": PolicySource("keyhop index .*", ("WalkSegments",)),
-    "index that scales": PolicySource(
-        "", ("ManageIndex",), ("application-autoscaling", "cloudwatch")
-    ),
+    "index that scales": PolicySource("", ("ManageIndex",), SCALING_SERVICES),
     "rekey": PolicySource("keyhop rekey .*"),
     "writer": PolicySource("writer", ("WriteSharded",)),
     "reader": PolicySource("reader", ("QuerySharded",)),
@@ -149,14 +147,12 @@ def _named(resource: str) -> str:
 
 def page(text: str) -> str:
     """Return the page with its generated parts renewed."""
-    text = POLICY.sub(
-        lambda match: match["name"] + match["head"] + _policy_text(match["name"]), text
-    )
-    return TABLE.sub(lambda _: "\n".join(_table_rows()), text)
+    return TABLE.sub(lambda _: "\n".join(_table_rows()), POLICY.sub(_renewed_policy, text))
 
 
-def _policy_text(name: str) -> str:
-    return json.dumps(policy(calls_of(SOURCES[name])), indent=2) + "\n"
+def _renewed_policy(match: re.Match[str]) -> str:
+    renewed = policy(calls_of(SOURCES[match["name"]]))
+    return f"{match['name']}{match['head']}{json.dumps(renewed, indent=2)}\n"
 
 
 # --- the functions of the stack
@@ -267,20 +263,6 @@ def write() -> None:
     POLICIES.write_text(policies())
 
 
-def to_json(calls: Iterable[Call]) -> str:
-    """Return recorded calls as JSON by caller, one line each."""
-    rows_by_caller: dict[str, list[list[str]]] = {}
-    for call in sorted(calls):
-        row = [call.action, call.resource]
-        if row not in rows_by_caller.setdefault(call.caller, []):
-            rows_by_caller[call.caller].append(row)
-    text = ",\n".join(
-        f"{json.dumps(caller)}: [\n" + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]"
-        for caller, rows in rows_by_caller.items()
-    )
-    return f"{{\n{text}\n}}\n"
-
-
 def beyond(calls: Iterable[Call], name: str) -> list[Call]:
     """Return the calls that are not in a record."""
     record = json.loads(Path(__file__).with_name(name).read_text())
@@ -291,7 +273,8 @@ def beyond(calls: Iterable[Call], name: str) -> list[Call]:
 
 def write_calls(name: str, calls: Iterable[Call]) -> None:
     path = Path(__file__).with_name(name)
-    path.write_text(to_json(with_others(calls, json.loads(path.read_text()))))
+    complete = with_others(calls, json.loads(path.read_text()))
+    path.write_text(recorded.to_json(complete, ("action", "resource")))
 
 
 def with_others(calls: Iterable[Call], recorded: Mapping[str, Any]) -> set[Call]:

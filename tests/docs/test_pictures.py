@@ -43,12 +43,10 @@ def test_the_state_machine_has_the_arrows_of_its_definition() -> None:
         for source, target in arrows_of(definition)
     }
     picture = (DOCS / "state-machine.svg").read_text()
-    drawn_arrows = re.findall(r'data-way="(\w+) (\w+)"', picture)
-    assert set(drawn_arrows) == {
-        (source, target) for source, target in expected if source != target
-    }
-    assert picture.count("marker-end") == len(drawn_arrows)
-    for name in {state for arrow in drawn_arrows for state in arrow}:
+    drawn = re.findall(r'data-way="(\w+) (\w+)"', picture)
+    assert set(drawn) == {(source, target) for source, target in expected if source != target}
+    assert picture.count("marker-end") == len(drawn)
+    for name in {state for arrow in drawn for state in arrow}:
         assert f">{name}" in picture
 
 

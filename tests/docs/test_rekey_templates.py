@@ -25,23 +25,21 @@ def test_the_template_of_the_page_has_the_described_result():
     assert comments["class"] == f"{transform.kind}, by {', '.join(transform.owner_attributes)}"
 
 
-@pytest.mark.parametrize(("field", "source", "becomes", "is_reversible"), FILTERS)
-def test_a_filter_has_the_result_in_the_table(field, source, becomes, is_reversible):
+@pytest.mark.parametrize(("field", "source", "becomes", "reversible"), FILTERS)
+def test_a_filter_has_the_result_in_the_table(field, source, becomes, reversible):
     """The filter transforms the source's sort key into the destination's."""
     field = field.replace("\\|", "|")
     name = re.match(r"\{(\w+)", field)[1]
     value, result = (item_json({name: json.loads(text)})[name] for text in (source, becomes))
     (before,), (after,) = value, result
-    rule = {
-        "set": {"PK": "{PK}", "SK": field},
-        "keep": {name: "old"} if is_reversible == "no" else {},
-    }
+    keep = {name: "old"} if reversible == "no" else {}
+    rule = {"set": {"PK": "{PK}", "SK": field}, "keep": keep}
     source_keys, destination_keys = keys(sort=name, types=f"S{before}"), keys(types=f"S{after}")
     transform = load({"items": [rule]}, source_keys, destination_keys)
     item = {"PK": {"S": "p"}, name: value}
     assert transform.forward(item)["SK"] == result
     assert same_item(transform.back(transform.forward(item)), item)
-    assert (transform.kind == "bijective") == (is_reversible == "yes")
+    assert (transform.kind == "bijective") == (reversible == "yes")
 
 
 def test_the_table_has_every_filter():

@@ -28,12 +28,10 @@ def boto3_parameters() -> set[tuple[str, str]]:
         members = model.operation_model(operation).input_shape.members
         parameters |= {(call, name) for name in members if name != "TableName"}
     parameters |= {("RequestItems", name) for name in model.shape_for("KeysAndAttributes").members}
-    return parameters | {
-        ("batch_writer", name) for name in _parameters_of(TableResource.batch_writer)
-    }
+    return parameters | {("batch_writer", name) for name in _names(TableResource.batch_writer)}
 
 
-def _parameters_of(function: Callable[..., Any]) -> set[str]:
+def _names(function: Callable[..., Any]) -> set[str]:
     return set(inspect.signature(function).parameters) - {"self"}
 
 
@@ -44,7 +42,7 @@ def accepted(call: str) -> set[str]:
     function = getattr(ShardedTable, call)
     names: set[str] = set()
     for overload in get_overloads(function) or [function]:
-        names |= _parameters_of(overload)
+        names |= _names(overload)
         for hint in get_type_hints(overload).values():
             if get_origin(hint) is Unpack:
                 names |= set(get_args(hint)[0].__annotations__)
@@ -76,9 +74,7 @@ def test_a_row_describes_the_behaviour_of_the_code() -> None:
 
 def test_a_batch_accepts_the_parameters_of_boto3() -> None:
     for call in ("put_item", "delete_item"):
-        assert _parameters_of(getattr(TableBatch, call)) == _parameters_of(
-            getattr(BatchWriter, call)
-        )
+        assert _names(getattr(TableBatch, call)) == _names(getattr(BatchWriter, call))
 
 
 def test_the_page_lists_what_is_not_possible() -> None:

@@ -32,13 +32,12 @@ CALLER_PREFIX = "Person-"
 """The prefix of a command's session token, which names the caller."""
 
 TABLES = ("Orders", "Audit", "Audit-shards")
-NEW_TABLES = ("OrdersByDay", "OrdersByDay.rekey")
+CREATED = ("OrdersByDay", "OrdersByDay.rekey")
 """The tables that sessions create."""
 
-KINDS = Kinds(
-    {name: name for name in (*TABLES, *NEW_TABLES)}, "Orders", frozenset((*TABLES, *NEW_TABLES))
-)
-SESSION_REGION = "us-east-1"
+NAMES = (*TABLES, *CREATED)
+KINDS = Kinds(dict(zip(NAMES, NAMES, strict=True)), "Orders", frozenset(NAMES))
+REGION = "us-east-1"
 """A region whose prices Keyhop has."""
 
 HOT_KEY = "/srv/budget.xlsx"
@@ -83,7 +82,7 @@ class LocalRecorder(CommandRecorder):
 
     def after(self, request: Request, answer: Answer) -> Answer:
         answer = super().after(request, answer)
-        body = answer.body.replace(b"ddblocal:000000000000", f"{SESSION_REGION}:{ACCOUNT}".encode())
+        body = answer.body.replace(b"ddblocal:000000000000", f"{REGION}:{ACCOUNT}".encode())
         headers = {k: v for k, v in answer.headers.items() if k.lower() != "x-amz-crc32"}
         return Answer(answer.status, body, headers)
 
@@ -104,11 +103,9 @@ def _below(group: click.Command, name: str) -> Iterator[tuple[str, click.Command
 def caller_of(arguments: list[str]) -> str:
     """Return the name of a caller: the command's words, and its options in EXTRA_OPTIONS."""
     words = ["keyhop", *arguments]
-    name = max(
-        (known for known in command_names() if words[: len(known.split())] == known.split()),
-        default="keyhop",
-    )
-    return " ".join((name, *(option for option in EXTRA_OPTIONS if option in arguments)))
+    names = [name for name in command_names() if words[: len(name.split())] == name.split()]
+    options = [option for option in EXTRA_OPTIONS if option in arguments]
+    return " ".join((max(names, default="keyhop"), *options))
 
 
 @contextmanager
@@ -119,7 +116,7 @@ def command_in(folder: Path, **environment: str) -> Iterator[Run]:
             patch.delenv(name)
         for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
             patch.setenv(name, os.devnull)
-        patch.setenv("AWS_REGION", SESSION_REGION)
+        patch.setenv("AWS_REGION", REGION)
         patch.setenv("AWS_ACCESS_KEY_ID", "ana")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         for name, value in environment.items():
@@ -148,8 +145,7 @@ def _text(stream: io.BytesIO) -> io.TextIOWrapper:
 @contextmanager
 def tables(database: Database, names: set[str]) -> Iterator[None]:
     """Create the tables of TABLES with these names or prefixes, and delete them afterwards."""
-    prefixes = {name: name.partition("-")[0] for name in TABLES}
-    created = [name for name in TABLES if any(n.startswith(prefixes[name]) for n in names)]
+    created = [name for name in TABLES if any(n.startswith(name.split("-")[0]) for n in names)]
     try:
         if "Orders" in created:
             database.create("Orders", ("customer", "S"), ("order", "S"), **BY_DAY)
@@ -160,7 +156,7 @@ def tables(database: Database, names: set[str]) -> Iterator[None]:
             _write_audit_log(database)
         yield
     finally:
-        for name in set(database.tables()) & {*created, *NEW_TABLES}:
+        for name in set(database.tables()) & {*created, *CREATED}:
             database.client.delete_table(TableName=name)
 
 

@@ -6,6 +6,7 @@ With --stack, also play the sessions that need the deployed stack, on a laptop c
 import sys
 import tempfile
 from collections.abc import Set
+from functools import partial
 from pathlib import Path
 
 from local.cloud import Cloud, laptop_cloud
@@ -54,12 +55,7 @@ def _rewrite(page: Path, database: Database, url: str) -> None:
     ):
         folder = Path(name)
         page.write_text(
-            rewritten(
-                text,
-                SESSION,
-                COMMANDS,
-                lambda command: lines(play(command, folder, keyhop), folder),
-            )
+            rewritten(text, SESSION, COMMANDS, lambda c: lines(play(c, folder, keyhop), folder))
         )
 
 
@@ -69,13 +65,9 @@ def play_stack_pages() -> Set[Call]:
         _fill(cloud)
         with at_work(cloud, Path(name)) as (recorder, keyhop):
             for page in _pages_with(STACK):
-                new = rewritten(
-                    page.read_text(),
-                    STACK,
-                    STACK,
-                    lambda command: printed(command, Path(name), keyhop),
-                )
-                page.write_text(new)
+                text = page.read_text()
+                run = partial(printed, folder=Path(name), keyhop=keyhop)
+                page.write_text(rewritten(text, STACK, STACK, run))
     return recorder.calls
 
 

@@ -1,6 +1,7 @@
 """Stacks, each synthesized once for a test session: all of these tests run in one worker."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,8 @@ def uploaded(assembly: Path) -> Deployed:
 @pytest.fixture(scope="session")
 def code(assembly: Path, uploaded: Deployed) -> Path:
     """The code asset that would be uploaded; all functions share it."""
-    functions = uploaded.of_type("AWS::Lambda::Function").values()
-    (key,) = {uploaded.resolve(function["Properties"]["Code"]["S3Key"]) for function in functions}
+    functions = uploaded.properties_of("AWS::Lambda::Function")
+    (key,) = {uploaded.resolve(function["Code"]["S3Key"]) for function in functions}
     return assembly / f"asset.{Path(key).stem}"
 
 
@@ -72,76 +73,39 @@ def packages(assembly: Path, uploaded: Deployed) -> Path:
     return assembly / f"asset.{Path(key).stem}"
 
 
-@pytest.fixture(scope="session")
-def template() -> Deployed:
-    """A deployment that only lists keys."""
-    return deployed(stack_of(CONTEXT))
+def deployment_fixture(context: dict[str, Any]) -> Callable[[], Deployed]:
+    """Return a fixture with the template of a context."""
 
+    @pytest.fixture(scope="session")
+    def deployment() -> Deployed:
+        return deployed(stack_of(context))
 
-@pytest.fixture(scope="session")
-def indexed() -> Deployed:
-    """A deployment with key indexes."""
-    return deployed(stack_of(INDEXED_CONTEXT))
-
-
-MANY = [f"Table-of-28-characters-{number:05}" for number in range(40)]
-
-
-@pytest.fixture(scope="session")
-def many() -> Deployed:
-    """A deployment with 40 tables, all with a key index."""
-    return deployed(stack_of({"tables": [{"table": name, "keyIndex": True} for name in MANY]}))
-
-
-@pytest.fixture(scope="session")
-def sharded() -> Deployed:
-    """A deployment with sharded tables, which only proposes drains."""
-    return deployed(stack_of(SHARDED_CONTEXT))
-
-
-@pytest.fixture(scope="session")
-def mixed() -> Deployed:
-    """A deployment with all capabilities, and a few tables with customer managed keys."""
-    return deployed(stack_of(CONTEXTS["mixed"]))
-
-
-@pytest.fixture(scope="session")
-def reported() -> Deployed:
-    """A deployment with reports on two tables of three."""
-    return deployed(stack_of(CONTEXTS["reported"]))
-
-
-@pytest.fixture(scope="session")
-def draining() -> Deployed:
-    """A deployment with sharded tables that starts drains automatically."""
-    return deployed(stack_of(CONTEXTS["draining"]))
+    return deployment
 
 
 LAPTOP = "http://127.0.0.1:8000"
+MANY = [f"Table-of-28-characters-{number:05}" for number in range(40)]
+CRON = "cron(0 3 ? * SUN *)"
+SCHEDULES = {"verifyIndexSchedule": CRON, "shrinkSchedule": CRON}
+NEVER = dict.fromkeys(SCHEDULES, "never")
 
-
-@pytest.fixture(scope="session")
-def plain() -> Deployed:
-    """A deployment of a context with tables and nothing else."""
-    return deployed(stack_of(CONTEXTS["plain"]))
-
-
-@pytest.fixture(scope="session")
-def laptop() -> Deployed:
-    """A deployment of all functions against DynamoDB on this machine."""
-    return deployed(stack_of({**SHARDED_CONTEXT, "dynamodbEndpoint": LAPTOP}))
-
-
-@pytest.fixture(scope="session")
-def scheduled() -> Deployed:
-    """A deployment with schedules from the context, and reserved concurrency."""
-    cron = "cron(0 3 ? * SUN *)"
-    schedules = {"verifyIndexSchedule": cron, "shrinkSchedule": cron}
-    return deployed(stack_of({**SHARDED_CONTEXT, **schedules, "reservedConcurrency": "20"}))
-
-
-@pytest.fixture(scope="session")
-def unscheduled() -> Deployed:
-    """A deployment with no schedules, and results that are deleted with the stack."""
-    never = {"verifyIndexSchedule": "never", "shrinkSchedule": "never", "keepResults": "false"}
-    return deployed(stack_of({**SHARDED_CONTEXT, **never}))
+plain = deployment_fixture(CONTEXTS["plain"])
+"""A deployment of a context with tables and nothing else."""
+template = deployment_fixture(CONTEXT)
+"""A deployment that only lists keys."""
+indexed = deployment_fixture(INDEXED_CONTEXT)
+"""A deployment with key indexes."""
+many = deployment_fixture({"tables": [{"table": name, "keyIndex": True} for name in MANY]})
+"""A deployment with 40 tables, all with a key index."""
+sharded = deployment_fixture(SHARDED_CONTEXT)
+"""A deployment with sharded tables, which only proposes drains."""
+draining = deployment_fixture(CONTEXTS["draining"])
+"""A deployment with sharded tables that starts drains automatically."""
+reported = deployment_fixture(CONTEXTS["reported"])
+"""A deployment with reports on two tables of three."""
+laptop = deployment_fixture({**SHARDED_CONTEXT, "dynamodbEndpoint": LAPTOP})
+"""A deployment of all functions against DynamoDB on this machine."""
+scheduled = deployment_fixture({**SHARDED_CONTEXT, **SCHEDULES, "reservedConcurrency": "20"})
+"""A deployment with schedules from the context, and reserved concurrency."""
+unscheduled = deployment_fixture({**SHARDED_CONTEXT, **NEVER, "keepResults": "false"})
+"""A deployment with no schedules, and results that are deleted with the stack."""

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from testing.iam.simulator import Call
@@ -52,14 +52,18 @@ def read() -> list[Call]:
 
 
 def write(calls: Iterable[Call]) -> None:
-    """Write one line per call, sorted, so that a diff is readable."""
+    FILE.write_text(to_json(calls, ("action", "resource", "context")))
+
+
+def to_json(calls: Iterable[Call], fields: Sequence[str]) -> str:
+    """Return fields of the calls by caller, sorted, with one line per call and no duplicates."""
     rows_by_caller: dict[str, list[list[str]]] = {}
     for call in sorted(calls):
-        rows_by_caller.setdefault(call.caller, []).append(
-            [call.action, call.resource, call.context]
-        )
+        rows = rows_by_caller.setdefault(call.caller, [])
+        if (row := [getattr(call, field) for field in fields]) not in rows:
+            rows.append(row)
     text = ",\n".join(
-        f'"{caller}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]"
+        f"{json.dumps(caller)}: [\n" + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]"
         for caller, rows in rows_by_caller.items()
     )
-    FILE.write_text(f"{{\n{text}\n}}\n")
+    return f"{{\n{text}\n}}\n"

@@ -33,6 +33,10 @@ REPORT_FUNCTIONS = ("ExamineTable", "SampleTable", "ShowReport")
 REKEY_FUNCTIONS = ("Replicate", "BackfillItems", "CompareBoth", "CutOver")
 """The functions that a deployment has if rekey has a pair."""
 KEY_INDEX_MACHINES = ("BuildKeyIndex", "VerifyKeyIndex", "RemoveKeyIndex")
+OWNER_NAMES = {
+    "AWS::Lambda::Function": "FunctionName",
+    "AWS::StepFunctions::StateMachine": "StateMachineName",
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,11 @@ class Deployed:
             if resource["Type"] == kind
         }
 
+    def properties_of(self, *kinds: str) -> list[Mapping[str, Any]]:
+        """Return the properties of the resources of these types."""
+        resources = (resource for kind in kinds for resource in self.of_type(kind).values())
+        return [resource["Properties"] for resource in resources]
+
     def only(self, kind: str) -> Mapping[str, Any]:
         """Return the only resource of a type."""
         (resource,) = self.of_type(kind).values()
@@ -57,30 +66,20 @@ class Deployed:
 
     def function(self, name: str) -> Mapping[str, Any]:
         """Return a function's properties, resolved."""
-        for function in self.of_type("AWS::Lambda::Function").values():
-            properties = self.resolve(function["Properties"])
+        for properties in map(self.resolve, self.properties_of("AWS::Lambda::Function")):
             if properties["FunctionName"].endswith(f"-{name}"):
-                return properties
+                return dict(properties)
         raise AssertionError(f"the template has no function {name}")
 
     @property
     def owners(self) -> list[str]:
         """The functions and state machines, without the stack's name."""
-        kinds = {
-            "AWS::Lambda::Function": "FunctionName",
-            "AWS::StepFunctions::StateMachine": "StateMachineName",
-        }
         names = [
-            resource["Properties"][kinds[kind]]
-            for kind in kinds
-            for resource in self.of_type(kind).values()
+            properties[name_property]
+            for kind, name_property in OWNER_NAMES.items()
+            for properties in self.properties_of(kind)
         ]
-        return [full_name.rpartition("-")[2] for full_name in names]
-
-    @property
-    def state_machine(self) -> Mapping[str, Any]:
-        """EnumerateKeys' properties, resolved."""
-        return self.machine("EnumerateKeys")
+        return [name.rpartition("-")[2] for name in names]
 
     def machine(self, name: str) -> Mapping[str, Any]:
         """Return a state machine's properties, resolved."""
@@ -93,19 +92,14 @@ class Deployed:
     @property
     def alarms(self) -> dict[str, dict[str, Any]]:
         """The alarms' properties, resolved, by their names."""
-        resolved = (
-            self.resolve(alarm["Properties"])
-            for alarm in self.of_type("AWS::CloudWatch::Alarm").values()
-        )
-        return {properties["AlarmName"]: properties for properties in resolved}
+        alarms = map(self.resolve, self.properties_of("AWS::CloudWatch::Alarm"))
+        return {alarm["AlarmName"]: alarm for alarm in alarms}
 
     @property
     def widgets(self) -> dict[str, dict[str, Any]]:
         """The properties of the dashboard's widgets by title, without its texts."""
-        graphs = [
-            widget["properties"] for widget in self.dashboard["widgets"] if widget["type"] != "text"
-        ]
-        return {widget["title"]: widget for widget in graphs}
+        widgets = [item for item in self.dashboard["widgets"] if item["type"] != "text"]
+        return {item["properties"]["title"]: item["properties"] for item in widgets}
 
     @property
     def dashboard(self) -> dict[str, Any]:
@@ -128,10 +122,9 @@ class Deployed:
                 "Action": _listed(statement["Action"]),
                 "Resource": [self.resolve(resource) for resource in _listed(statement["Resource"])],
             }
-            for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
-            for policy in self.of_type(kind).values()
-            if {"Ref": role} in policy["Properties"]["Roles"]
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            for policy in self.properties_of("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+            if {"Ref": role} in policy["Roles"]
+            for statement in policy["PolicyDocument"]["Statement"]
         ]
 
     def allows(self, owner: str, action: str, resource: str, **context: Any) -> bool:
@@ -199,13 +192,10 @@ class Deployed:
         return f"arn:of:{logical_id}"
 
     def _raw(self, name: str) -> Mapping[str, Any]:
-        for kind, name_property in (
-            ("AWS::Lambda::Function", "FunctionName"),
-            ("AWS::StepFunctions::StateMachine", "StateMachineName"),
-        ):
-            for resource in self.of_type(kind).values():
-                if resource["Properties"][name_property].endswith(f"-{name}"):
-                    return resource["Properties"]
+        for kind, name_property in OWNER_NAMES.items():
+            for properties in self.properties_of(kind):
+                if properties[name_property].endswith(f"-{name}"):
+                    return properties
         raise AssertionError(f"the template has neither a function nor a state machine {name}")
 
 

@@ -30,7 +30,7 @@ PHYSICAL_NAMES = {
 
 
 @pytest.fixture
-def isolated_environment(tmp_path: Path) -> dict[str, str]:
+def sandbox(tmp_path: Path) -> dict[str, str]:
     """An environment with no account and no network, and with a new home folder."""
     home = tmp_path / "home"
     home.mkdir()
@@ -74,15 +74,13 @@ def run_app(environment: dict[str, str], context: dict[str, Any]) -> subprocess.
 @pytest.mark.prove  # tests/e2e deploys with the same command, on this machine
 @pytest.mark.timeout(400)  # node and Python must start, possibly on a busy machine
 @pytest.mark.usefixtures("assembly")
-def test_synth_needs_no_account_and_no_network(
-    isolated_environment: dict[str, str], tmp_path: Path
-):
+def test_synth_needs_no_account_and_no_network(sandbox: dict[str, str], tmp_path: Path):
     """The fixture `assembly` has built the layer, which is the only download."""
     output = tmp_path / "cdk.out"
     command = [str(CDK), "synth", "--quiet", "--output", str(output), "-c", "settings="]
     command += ["-c", "tables=Flights,Orders"]
     process = subprocess.run(
-        command, cwd=ROOT, env=isolated_environment, capture_output=True, text=True, check=False
+        command, cwd=ROOT, env=sandbox, capture_output=True, text=True, check=False
     )
     assert process.returncode == 0, process.stderr
     synthesized = Deployed(json.loads((output / "Keyhop.template.json").read_text()))
@@ -95,18 +93,18 @@ def test_synth_needs_no_account_and_no_network(
     assert str(ROOT) not in (output / "Keyhop.template.json").read_text()
 
 
-def test_missing_settings_cause_one_sentence_and_no_traceback(isolated_environment: dict[str, str]):
+def test_missing_settings_cause_one_sentence_and_no_traceback(sandbox: dict[str, str]):
     assert json.loads((ROOT / "cdk.json").read_text()) == {"app": ".venv/bin/python app.py"}
-    process = run_app(isolated_environment, {})
+    process = run_app(sandbox, {})
     assert process.returncode == 1
     assert "copy keyhop.example.json to keyhop.json" in process.stderr
     assert "Traceback" not in process.stderr
 
 
 def test_an_invalid_context_causes_one_sentence_and_no_traceback(
-    isolated_environment: dict[str, str],
+    sandbox: dict[str, str],
 ):
-    process = run_app(isolated_environment, {"tables": "Flights", "workerMemoryMb": "9"})
+    process = run_app(sandbox, {"tables": "Flights", "workerMemoryMb": "9"})
     assert process.returncode == 1
     sentence = (
         'The context field workerMemoryMb is "9"; it must be a whole number from 512 to 10240.'
@@ -136,10 +134,7 @@ def test_two_deployments_in_one_account_share_no_names():
         for name in ("Keyhop", "Second")
     )
     for kind, field in PHYSICAL_NAMES.items():
-        names = [
-            {resource["Properties"][field] for resource in template.of_type(kind).values()}
-            for template in (first, second)
-        ]
+        names = [{item[field] for item in stack.properties_of(kind)} for stack in (first, second)]
         assert all(names), kind
         assert not names[0] & names[1], kind
     databases = [

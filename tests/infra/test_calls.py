@@ -43,10 +43,7 @@ def with_key_attributes(table: Any) -> dict[str, Any]:
 
 CONTEXTS: dict[str, dict[str, Any]] = {
     "as tested": {"tables": TABLES, "rekey": REKEY},
-    "with key attributes": {
-        "tables": [with_key_attributes(table) for table in TABLES],
-        "rekey": REKEY,
-    },
+    "with key attributes": {"tables": [*map(with_key_attributes, TABLES)], "rekey": REKEY},
     "among others": {
         "tables": [*(f"Another-table-of-{number}" for number in range(40)), *TABLES],
         "rekey": REKEY,
@@ -123,10 +120,6 @@ def test_a_call_is_denied_without_the_statements_that_allow_it(owner: str) -> No
     statements = as_tested().statements(owner)
     for call in RECORDED:
         if call.caller == owner:
-            allowing_sids = as_tested().judge(call).by
-            remaining = [
-                statement
-                for statement in statements
-                if statement.get("Sid", "") not in allowing_sids
-            ]
+            sids = as_tested().judge(call).by
+            remaining = [item for item in statements if item.get("Sid", "") not in sids]
             assert not simulator().decide(remaining, call).allowed

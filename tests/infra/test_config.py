@@ -54,10 +54,6 @@ def test_the_command_line_may_pass_every_value_as_text():
     assert typed.tables[0].key_attributes == ("customer", "order")
 
 
-def test_a_list_of_tables_may_be_json():
-    assert len(config(tables='["Orders", "Customers"]').tables) == 2
-
-
 def test_a_table_may_have_options():
     plain, indexed, with_sort_key = config(
         tables=[

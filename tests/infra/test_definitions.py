@@ -100,8 +100,8 @@ def test_a_machine_can_be_redriven_is_traced_and_logs_no_keys(holding: Deployed,
     assert properties["TracingConfiguration"] == {"Enabled": True}
     logging = properties["LoggingConfiguration"]
     assert (logging["Level"], logging["IncludeExecutionData"]) == ("ERROR", False)
-    groups = holding.of_type("AWS::Logs::LogGroup").values()
-    names = [group["Properties"]["LogGroupName"] for group in groups]
+    groups = holding.properties_of("AWS::Logs::LogGroup")
+    names = [group["LogGroupName"] for group in groups]
     assert f"/aws/vendedlogs/states/Keyhop-{machine}" in names
 
 
@@ -168,9 +168,7 @@ def test_every_machine_waits_for_a_function_that_was_idle_for_weeks():
     }
     assert {file for file, _ in invoking} == {path.name for path in DEFINITIONS.glob("*.asl.json")}
     for location, state in invoking.items():
-        (rule,) = [
-            candidate for candidate in state["Retry"] if {*NOT_READY} & {*candidate["ErrorEquals"]}
-        ]
+        (rule,) = [item for item in state["Retry"] if {*NOT_READY} & {*item["ErrorEquals"]}]
         assert {*rule["ErrorEquals"]} == {*NOT_READY}, location
         delays = [rule["IntervalSeconds"] * rule["BackoffRate"] ** n for n in range(6)]
         assert (rule["MaxAttempts"], sum(delays)) == (6, 315), location

@@ -55,10 +55,7 @@ def test_every_handler_imports_only_uploaded_modules(
 
     Each handler imports the library again, so its bytecode is cached outside the uploaded folder.
     """
-    handlers = {
-        function["Properties"]["Handler"]
-        for function in uploaded.of_type("AWS::Lambda::Function").values()
-    }
+    handlers = {function["Handler"] for function in uploaded.properties_of("AWS::Lambda::Function")}
     assert len(handlers) == len(ALL) - 1, "ScanSegments and WalkSegments share a handler"
     process = subprocess.run(
         [sys.executable, "-S", "-c", IMPORTS, *sorted(handlers)],
@@ -145,9 +142,9 @@ def test_a_worker_has_one_vcpu_and_disk_space_for_the_keys_of_an_index(template:
 
 
 def test_every_log_group_expires(template: Deployed):
-    groups = template.of_type("AWS::Logs::LogGroup").values()
+    groups = template.properties_of("AWS::Logs::LogGroup")
     assert len(groups) == len(FUNCTIONS) + 2, "one per function, ReleaseKeeper and the machine"
-    assert {group["Properties"]["RetentionInDays"] for group in groups} == {30}
+    assert {group["RetentionInDays"] for group in groups} == {30}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -178,8 +175,8 @@ def test_the_context_sets_the_size_of_the_worker():
         function = template.function(name)
         assert function["Architectures"] == ["x86_64"]
         assert function["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == "WARNING"
-    groups = template.of_type("AWS::Logs::LogGroup").values()
-    assert {group["Properties"]["RetentionInDays"] for group in groups} == {7}
+    groups = template.properties_of("AWS::Logs::LogGroup")
+    assert {group["RetentionInDays"] for group in groups} == {7}
 
 
 @pytest.mark.parametrize("level", ["WARNING", prove("INFO"), prove("ERROR")])

@@ -76,13 +76,11 @@ def test_the_example_synthesizes_from_the_wheel_with_a_layer_built_by_pip(
     shop = Deployed(json.loads((tmp_path / "out" / "Shop.template.json").read_text()))
     (table,) = shop.of_type("AWS::DynamoDB::GlobalTable")
     (topic,) = shop.of_type("AWS::SNS::Topic")
-    for alarm in shop.of_type("AWS::CloudWatch::Alarm").values():
-        assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
+    for alarm in shop.properties_of("AWS::CloudWatch::Alarm"):
+        assert alarm["AlarmActions"] == [{"Ref": topic}]
     assert {"Ref": table} == shop.only("Custom::KeeperMappings")["Properties"]["Tables"][0]
-    names = {
-        function["Properties"].get("FunctionName")
-        for function in shop.of_type("AWS::Lambda::Function").values()
-    }
+    functions = shop.properties_of("AWS::Lambda::Function")
+    names = {function.get("FunctionName") for function in functions}
     assert {f"Shop-{name}" for name in (*FUNCTIONS, "KeepIndex")} <= names
     content = shop.only("AWS::Lambda::LayerVersion")["Properties"]["Content"]["S3Key"]
     packages = tmp_path / "out" / f"asset.{Path(content).stem}" / "python"

@@ -15,22 +15,22 @@ NATIVE = {".so", ".pyd", ".dll", ".dylib"}
 
 
 @pytest.fixture(scope="module")
-def layer_folder() -> Path:
+def built() -> Path:
     """The layer that pip has built, once per content of layer.py and of the requirements."""
     return layer.built()
 
 
-def test_the_layer_is_pure_python(layer_folder: Path):
+def test_the_layer_is_pure_python(built: Path):
     """One layer then serves arm64, x86-64 and the laptop."""
-    assert not [path for path in layer_folder.rglob("*") if path.suffix in NATIVE]
-    wheels = list(layer_folder.glob("python/*.dist-info/WHEEL"))
+    assert not [path for path in built.rglob("*") if path.suffix in NATIVE]
+    wheels = list(built.glob("python/*.dist-info/WHEEL"))
     assert wheels
     for wheel in wheels:
         assert Parser().parsestr(wheel.read_text())["Root-Is-Purelib"] == "true", wheel
         assert re.search(r"^Tag: .*-none-any$", wheel.read_text(), re.M), wheel
 
 
-def test_the_layer_has_exactly_the_requirements(layer_folder: Path):
+def test_the_layer_has_exactly_the_requirements(built: Path):
     required = {
         re.sub(r"[-_.]+", "-", line).lower()
         for line in layer.REQUIREMENTS.read_text().splitlines()
@@ -38,7 +38,7 @@ def test_the_layer_has_exactly_the_requirements(layer_folder: Path):
     }
     installed = {
         re.sub(r"[-_.]+", "-", path.stem.replace("-", "==", 1)).lower()
-        for path in layer_folder.glob("python/*.dist-info")
+        for path in built.glob("python/*.dist-info")
     }
     assert installed == required
 
@@ -48,14 +48,12 @@ def test_every_requirement_is_pinned_exactly():
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][0-9a-z.]*", line) for line in lines)
 
 
-def test_the_layer_has_the_dependencies_of_every_package(layer_folder: Path):
+def test_the_layer_has_the_dependencies_of_every_package(built: Path):
     """pip does not check them because of --no-deps."""
-    installed = {
-        _normalized(path.name.split("-")[0]) for path in layer_folder.glob("python/*.dist-info")
-    }
+    installed = {_normalized(path.name.split("-")[0]) for path in built.glob("python/*.dist-info")}
     needed = {
         _normalized(requirement.name)
-        for path in layer_folder.glob("python/*.dist-info/METADATA")
+        for path in built.glob("python/*.dist-info/METADATA")
         for line in Parser().parsestr(path.read_text()).get_all("Requires-Dist", [])
         for requirement in [Requirement(line)]
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
@@ -63,14 +61,14 @@ def test_the_layer_has_the_dependencies_of_every_package(layer_folder: Path):
     assert needed <= installed
 
 
-def test_the_layer_does_not_depend_on_its_build_folder(layer_folder: Path):
-    assert not (layer_folder / "python" / "bin").exists()
-    assert not list(layer_folder.rglob("__pycache__"))
+def test_the_layer_does_not_depend_on_its_build_folder(built: Path):
+    assert not (built / "python" / "bin").exists()
+    assert not list(built.rglob("__pycache__"))
 
 
-def test_the_layer_has_exactly_the_models_of_the_services_that_functions_call(layer_folder: Path):
+def test_the_layer_has_exactly_the_models_of_the_services_that_functions_call(built: Path):
     """A client without its model would fail only in the deployed function."""
-    models = {path.name for path in (layer_folder / "python/botocore/data").glob("*/")}
+    models = {path.name for path in (built / "python/botocore/data").glob("*/")}
     services = set()
     lambdas = layer.ROOT / "lambdas"
     for source in lambdas.rglob("*.py"):
@@ -82,12 +80,12 @@ def test_the_layer_has_exactly_the_models_of_the_services_that_functions_call(la
     assert models == services | {"xray"}
 
 
-def test_a_layer_is_built_once(layer_folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_layer_is_built_once(built: Path, monkeypatch: pytest.MonkeyPatch):
     def never(*_: object, **__: object) -> None:
         raise AssertionError("pip was run again")
 
     monkeypatch.setattr(subprocess, "run", never)
-    assert layer.built() == layer_folder
+    assert layer.built() == built
 
 
 def test_other_requirements_cause_another_layer(tmp_path: Path):

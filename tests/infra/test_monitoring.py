@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -28,22 +27,12 @@ OF_SHARDING = (
 OF_KEEPER = ("KeysReconciled", "SentinelsPut", "SentinelsDeleted", "RecordsFailed")
 
 
-@pytest.fixture
-def alarms(template: Deployed) -> dict[str, dict[str, Any]]:
-    return template.alarms
-
-
-@pytest.fixture
-def dashboard(template: Deployed) -> dict[str, dict[str, Any]]:
-    return template.widgets
-
-
-def test_the_email_address_receives_every_alarm(template: Deployed, alarms: dict):
+def test_the_email_address_receives_every_alarm(template: Deployed):
     (topic,) = template.of_type("AWS::SNS::Topic")
     subscription = template.only("AWS::SNS::Subscription")["Properties"]
     assert subscription["Endpoint"] == "keeper@example.com"
     assert subscription["TopicArn"] == {"Ref": topic}
-    for alarm in alarms.values():
+    for alarm in template.alarms.values():
         assert alarm["AlarmActions"] == [topic]
 
 
@@ -228,20 +217,18 @@ def test_the_functions_write_the_metrics_of_a_feature(
     assert [metric for metric in metrics if f"{metric}=" not in written] == []
 
 
-def test_the_machine_writes_the_metric_of_its_alarm(template: Deployed, alarms: dict):
-    machine = template.machine("EnumerateKeys")
-    names = machine["DefinitionSubstitutions"]
-    alarm = alarms["Keyhop-FailedRun"]
+def test_the_machine_writes_the_metric_of_its_alarm(template: Deployed):
+    names = template.machine("EnumerateKeys")["DefinitionSubstitutions"]
+    alarm = template.alarms["Keyhop-FailedRun"]
     assert names["Namespace"] == alarm["Namespace"]
     dimensions = [dimension["Value"] for dimension in alarm["Dimensions"]]
     assert sorted(dimensions) == sorted((names["Service"], names["Machine"]))
     for namespace, allowed in (("Keyhop", True), ("AWS/EC2", False)):
-        context = {"cloudwatch__namespace": namespace}
-        action = "cloudwatch:PutMetricData"
-        assert template.allows("EnumerateKeys", action, "*", **context) is allowed
+        request = ("EnumerateKeys", "cloudwatch:PutMetricData", "*")
+        assert template.allows(*request, cloudwatch__namespace=namespace) is allowed
 
 
-def test_the_dashboard_shows_what_a_run_does(dashboard: dict):
+def test_the_dashboard_shows_what_a_run_does(template: Deployed):
     metrics_by_title = {
         "Done, %": "RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))",
         "Keys found": "KeysFound",
@@ -254,11 +241,11 @@ def test_the_dashboard_shows_what_a_run_does(dashboard: dict):
         "Executions": "ExecutionsFailed",
     }
     for title, metric in metrics_by_title.items():
-        assert metric in json.dumps(dashboard[title]["metrics"]), title
+        assert metric in json.dumps(template.widgets[title]["metrics"]), title
 
 
-def test_the_read_rate_is_units_per_second_beside_the_allowed_rate(dashboard: dict):
-    text = json.dumps(dashboard["Read units a second"]["metrics"])
+def test_the_read_rate_is_units_per_second_beside_the_allowed_rate(template: Deployed):
+    text = json.dumps(template.widgets["Read units a second"]["metrics"])
     assert "units5 / PERIOD(units5)" in text
     assert f'"ConsumedReadCapacityUnits", "TableName", "{ANY_TABLE}"' in text
 
@@ -299,34 +286,30 @@ def test_a_text_explains_what_to_do_and_links_executions_files_and_logs(template
     assert '"resume"' in markdown
 
 
-def test_the_dashboard_lists_runs_from_the_log_lines_that_report_them(
-    template: Deployed, dashboard: dict
-):
-    query = dashboard[f"Runs of {ANY_TABLE} that reported in the time shown"]["query"]
+def test_the_dashboard_lists_runs_from_the_log_lines_that_report_them(template: Deployed):
+    query = template.widgets[f"Runs of {ANY_TABLE} that reported in the time shown"]["query"]
     groups = template.of_type("AWS::Logs::LogGroup")
     log_groups = [
         groups[source]["Properties"]["LogGroupName"]
         for source in re.findall(r"SOURCE '(\w+)'", query)
     ]
-    assert log_groups == [
-        f"/aws/lambda/Keyhop-{n}" for n in ("PlanRun", "ScanSegments", "VerifyRun")
-    ]
+    names = ("PlanRun", "ScanSegments", "VerifyRun")
+    assert log_groups == [f"/aws/lambda/Keyhop-{name}" for name in names]
     assert f'filter table = "{ANY_TABLE}" and ispresent(run)' in query
     assert "sum(SegmentsDone.0) / max(SegmentsPlanned.0)" in query
     assert query.count("by run") == 1
 
 
-def test_the_dashboard_shows_the_errors_of_every_function(dashboard: dict):
-    text = json.dumps(dashboard["Errors of the functions"]["metrics"])
+def test_the_dashboard_shows_the_errors_of_every_function(template: Deployed):
+    text = json.dumps(template.widgets["Errors of the functions"]["metrics"])
     for name in FUNCTIONS:
         assert f'"label": "{name}"' in text
 
 
-def test_the_metrics_have_the_namespace_and_the_service_of_the_functions(
-    template: Deployed, dashboard: dict
-):
+def test_the_metrics_have_the_namespace_and_the_service_of_the_functions(template: Deployed):
     environment = template.environment("ScanSegments")
-    metrics = [metric for metric in dashboard["Keys found"]["metrics"] if "KeysFound" in metric]
+    graph = template.widgets["Keys found"]["metrics"]
+    metrics = [metric for metric in graph if "KeysFound" in metric]
     namespace, _, *dimensions = metrics[0][:6]
     assert namespace == environment["POWERTOOLS_METRICS_NAMESPACE"]
     service = environment["POWERTOOLS_SERVICE_NAME"]

@@ -16,8 +16,8 @@ from tests.infra.apps import asset_free_app
 from tests.infra.conftest import CONTEXTS
 
 PACKS = (AwsSolutionsChecks, ServerlessChecks)
-Acknowledgements = list[tuple[str, str, str]]
-"""The construct path, the id of the rule and the reason of each acknowledgement."""
+Unacknowledged = tuple[App, list[tuple[str, str, str]]]
+"""An app, with the construct path, the rule and the reason of each missing acknowledgement."""
 
 CHECKED_CONTEXTS = (prove("named"), "mixed", prove("reported"), prove("rekeyed"))
 """Deployments with keys only, with all capabilities, with reports, and with pairs of tables."""
@@ -36,9 +36,9 @@ def app(context: dict[str, Any]) -> App:
 
 
 @pytest.fixture(scope="module")
-def unacknowledged(context: dict[str, Any]) -> tuple[App, Acknowledgements]:
+def unacknowledged(context: dict[str, Any]) -> Unacknowledged:
     """The app without its acknowledgements, and these acknowledgements."""
-    acknowledgements: Acknowledgements = []
+    acknowledgements: list[tuple[str, str, str]] = []
 
     class Recorder:
         def __init__(self, construct: IConstruct) -> None:
@@ -63,9 +63,7 @@ def test_a_pack_finds_no_error_and_no_warning(app: App, pack: type[NagPack]):
     assert list(findings(app, pack)) == []
 
 
-def test_the_packs_report_findings_without_acknowledgements(
-    unacknowledged: tuple[App, Acknowledgements],
-):
+def test_the_packs_report_findings_without_acknowledgements(unacknowledged: Unacknowledged):
     bare_app, _ = unacknowledged
     for pack in PACKS:
         assert list(findings(bare_app, pack))
@@ -77,7 +75,7 @@ def test_the_packs_pass_as_plugins_of_a_synth(app: App):
     app.synth()
 
 
-def test_every_acknowledgement_is_needed(unacknowledged: tuple[App, Acknowledgements]):
+def test_every_acknowledgement_is_needed(unacknowledged: Unacknowledged):
     bare_app, acknowledgements = unacknowledged
     reported = [finding for pack in PACKS for finding in findings(bare_app, pack)]
     unneeded = {
@@ -91,16 +89,14 @@ def test_every_acknowledgement_is_needed(unacknowledged: tuple[App, Acknowledgem
     assert unneeded == set()
 
 
-def test_every_acknowledgement_has_a_reason_of_one_sentence(
-    unacknowledged: tuple[App, Acknowledgements],
-):
+def test_every_acknowledgement_has_a_reason_of_one_sentence(unacknowledged: Unacknowledged):
     _, acknowledgements = unacknowledged
     for path, rule, reason in acknowledgements:
         assert len(reason.split()) >= 8, (path, rule)
         assert reason.endswith("."), (path, rule)
 
 
-def test_nothing_is_acknowledged_for_the_whole_stack(unacknowledged: tuple[App, Acknowledgements]):
+def test_nothing_is_acknowledged_for_the_whole_stack(unacknowledged: Unacknowledged):
     _, acknowledgements = unacknowledged
     assert not [path for path, _, _ in acknowledgements if path.count("/") < 2]
 

@@ -54,10 +54,8 @@ ISOLATED = ec2.SubnetConfiguration(
 
 def called_by(template: Deployed) -> set[str]:
     """Return the services that the functions of a deployment call and are allowed to call."""
-    functions = template.of_type("AWS::Lambda::Function").values()
-    names = {
-        function["Properties"].get("FunctionName", "").partition("-")[2] for function in functions
-    }
+    functions = template.properties_of("AWS::Lambda::Function")
+    names = {function.get("FunctionName", "").partition("-")[2] for function in functions}
     services = set()
     for call in [*RECORDED, *(call for call, _ in unrecorded_calls())]:
         if call.caller in names and is_allowed(template, call):
@@ -114,12 +112,11 @@ def test_functions_get_the_address_of_streams() -> None:
     """boto3 reads the address from the environment; with private DNS it needs none."""
     for streams_endpoint, expected in ((ADDRESS, {ADDRESS}), (PRIVATE_DNS, {None})):
         stack = stack_with("report", streams_endpoint=streams_endpoint)
-        body = assertions.Template.from_stack(stack).to_json()
-        functions = Deployed(body).of_type("AWS::Lambda::Function").values()
+        template = Deployed(assertions.Template.from_stack(stack).to_json())
         addresses = {
-            function["Properties"]["Environment"]["Variables"].get(STREAMS_VARIABLE)
-            for function in functions
-            if "FunctionName" in function["Properties"]
+            function["Environment"]["Variables"].get(STREAMS_VARIABLE)
+            for function in template.properties_of("AWS::Lambda::Function")
+            if "FunctionName" in function
         }
         assert addresses == expected, json.dumps(streams_endpoint)
 

@@ -81,30 +81,22 @@ def tables_of(shop: Deployed) -> dict[str, str]:
     """Return the logical ids of the user's tables by construct id."""
     kinds = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
     logical_ids = [name for kind in kinds for name in shop.of_type(kind)]
-    return {
-        construct_id: name
-        for construct_id in ("Orders", "Secret")
-        for name in logical_ids
-        if name.startswith(construct_id)
-    }
+    names = ("Orders", "Secret")
+    return {name: id_ for name in names for id_ in logical_ids if id_.startswith(name)}
 
 
 def of_function(shop: Deployed, name: str) -> dict[str, Any]:
-    (properties,) = (
-        function["Properties"]
-        for function in shop.of_type("AWS::Lambda::Function").values()
-        if function["Properties"].get("FunctionName") == name
-    )
-    return dict(properties)
+    functions = shop.properties_of("AWS::Lambda::Function")
+    (function,) = (item for item in functions if item.get("FunctionName") == name)
+    return dict(function)
 
 
 def statements(shop: Deployed, sid: str) -> list[dict[str, Any]]:
-    kinds = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
-    policies = [policy for kind in kinds for policy in shop.of_type(kind).values()]
+    policies = shop.properties_of("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
     return [
         statement
         for policy in policies
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for statement in policy["PolicyDocument"]["Statement"]
         if statement.get("Sid", "").startswith(sid)
     ]
 
@@ -152,9 +144,9 @@ def test_the_encryption_key_of_a_table_may_be_used_through_dynamodb_only(shop: D
 
 def test_all_alarms_use_the_given_topic_and_no_other_is_created(shop: Deployed):
     (topic,) = shop.of_type("AWS::SNS::Topic")
-    alarms = shop.of_type("AWS::CloudWatch::Alarm").values()
+    alarms = shop.properties_of("AWS::CloudWatch::Alarm")
     assert len(alarms) > 8
-    assert all(alarm["Properties"]["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
+    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
 
 
 def test_names_begin_with_the_stack_name_and_the_command_finds_the_outputs(shop: Deployed):
@@ -163,12 +155,9 @@ def test_names_begin_with_the_stack_name_and_the_command_finds_the_outputs(shop:
     assert {"StateMachineArn", "ResultsBucketName", "BuildKeyIndexArn", "DrainShardsArn"} <= set(
         shop.body["Outputs"]
     )
-    (metadata,) = (
-        table["Properties"]["TableName"]
-        for table in shop.of_type("AWS::DynamoDB::Table").values()
-        if "TableName" in table["Properties"]
-    )
-    assert metadata == "Shop-shards-Secret"
+    tables = shop.properties_of("AWS::DynamoDB::Table")
+    names = [table["TableName"] for table in tables if "TableName" in table]
+    assert names == ["Shop-shards-Secret"]
 
 
 def test_a_table_is_deleted_after_the_guard_has_released_it(shop: Deployed):
@@ -178,16 +167,16 @@ def test_a_table_is_deleted_after_the_guard_has_released_it(shop: Deployed):
 
 
 def test_tags_and_a_permissions_boundary_reach_everything(shop: Deployed):
-    roles = shop.of_type("AWS::IAM::Role").values()
+    roles = shop.properties_of("AWS::IAM::Role")
     assert roles
     for role in roles:
-        assert "Developers" in str(role["Properties"]["PermissionsBoundary"])
-    for kind in ("AWS::Lambda::Function", "AWS::StepFunctions::StateMachine", "AWS::IAM::Role"):
-        for resource in shop.of_type(kind).values():
-            assert {"Key": "team", "Value": "orders"} in resource["Properties"]["Tags"]
+        assert "Developers" in str(role["PermissionsBoundary"])
+    kinds = ("AWS::Lambda::Function", "AWS::StepFunctions::StateMachine", "AWS::IAM::Role")
+    for properties in shop.properties_of(*kinds):
+        assert {"Key": "team", "Value": "orders"} in properties["Tags"]
 
 
-def test_settings_are_those_of_keyhop_json(shop: Deployed):
+def test_options_are_the_settings_of_keyhop_json(shop: Deployed):
     assert of_function(shop, "Shop-ScanSegments")["MemorySize"] == 2048
 
 
@@ -205,23 +194,19 @@ def enclosed() -> Deployed:
         "packages": lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", layer),
         "network": Network(vpc, security_groups=[group]),
     }
-    KeyEnumeration(
-        stack, "Keys", tables=[dynamodb.Table.from_table_arn(stack, "Far", far)], **options
-    )
-    near = dynamodb.Table.from_table_name(stack, "Near", "Near")
-    KeyEnumeration(stack, "Others", tables=[near], stack_name="Others", **options)
+    far_table = dynamodb.Table.from_table_arn(stack, "Far", far)
+    KeyEnumeration(stack, "Keys", tables=[far_table], **options)
+    near_table = dynamodb.Table.from_table_name(stack, "Near", "Near")
+    KeyEnumeration(stack, "Others", tables=[near_table], stack_name="Others", **options)
     return template(stack)
 
 
 def test_functions_have_their_addresses_in_the_network(enclosed: Deployed):
-    functions = [
-        function
-        for function in enclosed.of_type("AWS::Lambda::Function").values()
-        if "FunctionName" in function["Properties"]
-    ]
+    all_functions = enclosed.properties_of("AWS::Lambda::Function")
+    functions = [function for function in all_functions if "FunctionName" in function]
     assert len(functions) == 2 * (len(FUNCTIONS) + 1)
     for function in functions:
-        network = function["Properties"]["VpcConfig"]
+        network = function["VpcConfig"]
         assert len(network["SubnetIds"]) == 2
         assert len(network["SecurityGroupIds"]) == 1
     assert len(statements(enclosed, "HaveAddressesInTheNetwork")) == len(functions)
@@ -279,9 +264,9 @@ def test_a_key_index_needs_a_table_in_the_same_account_and_region():
 def test_a_stack_rekeys_a_pair_of_its_tables(owns_destination: bool):
     stack = new_stack()
     orders = dynamodb.Table(stack, "Orders", **KEY, encryption_key=kms.Key(stack, "Secret"))
-    destination: Any = (
-        dynamodb.TableV2(stack, "ByTenant", **KEY) if owns_destination else "OrdersByTenant"
-    )
+    destination: Any = "OrdersByTenant"
+    if owns_destination:
+        destination = dynamodb.TableV2(stack, "ByTenant", **KEY)
     keys = KeyEnumeration(
         stack,
         "Keys",
@@ -294,14 +279,13 @@ def test_a_stack_rekeys_a_pair_of_its_tables(owns_destination: bool):
     for sid in ("PutItemsIntoTheDestination", "GoByTheSideTables", "DecryptTheTables"):
         assert statements(deployed, sid), sid
     (source,) = statements(deployed, "ReadTheItemsOfTheSource")
-    (name,) = [
-        name for name in deployed.of_type("AWS::DynamoDB::Table") if name.startswith("Orders")
-    ]
+    tables = deployed.of_type("AWS::DynamoDB::Table")
+    (name,) = [name for name in tables if name.startswith("Orders")]
     assert source["Resource"] == {"Fn::GetAtt": [name, "Arn"]}
     variables = of_function(deployed, "Shop-Replicate")["Environment"]["Variables"]["KEYHOP_REKEY"]
     assert {"Ref": name} in variables["Fn::Join"][1]
-    (guard,) = deployed.of_type("Custom::KeeperMappings").values()
-    assert guard["Properties"]["Rekeyed"][0][0] == {"Ref": name}
+    (guard,) = deployed.properties_of("Custom::KeeperMappings")
+    assert guard["Rekeyed"][0][0] == {"Ref": name}
 
 
 def test_a_stack_without_a_pair_has_nothing_to_rekey():

@@ -49,9 +49,8 @@ def test_the_dashboard_shows_the_rate_beside_the_allowed_rate(widgets: dict):
 
 
 def test_the_list_of_runs_has_the_figures_of_the_run(widgets: dict):
-    (run,) = METRICS.query_rows(
-        widgets[f"Runs of {TABLE} that reported in the time shown"]["query"]
-    )
+    widget = widgets[f"Runs of {TABLE} that reported in the time shown"]
+    (run,) = METRICS.query_rows(widget["query"])
     assert (run["run"], run["percent_done"], run["keys"], run["read_units"]) == (
         *("nightly", 100, 3452),
         600,
@@ -102,15 +101,10 @@ def test_the_picture_of_the_stack_matches_the_template(drawing: dict[str, Any]) 
 def test_the_picture_has_each_function_and_machine(drawing: dict[str, Any]) -> None:
     template = deployed(stack_of(drawing["EVERY_OPTION"]))
     picture = (ROOT / "docs" / "stack.svg").read_text()
-    for kind, name_property in (
-        ("Lambda::Function", "FunctionName"),
-        ("StepFunctions::StateMachine", ""),
-    ):
-        for resource in template.of_type(f"AWS::{kind}").values():
-            name = resource["Properties"][name_property or "StateMachineName"].removeprefix(
-                "Keyhop-"
-            )
-            assert f">{name}</text>" in picture
+    kinds = ("AWS::Lambda::Function", "AWS::StepFunctions::StateMachine")
+    for properties in template.properties_of(*kinds):
+        name = properties.get("FunctionName") or properties["StateMachineName"]
+        assert f">{name.removeprefix('Keyhop-')}</text>" in picture
 
 
 def test_the_picture_has_the_functions_and_machines_of_all_options() -> None:

@@ -105,6 +105,4 @@ def test_a_template_has_no_arn_and_no_host_of_a_single_partition(sharded: Deploy
     assert "arn:aws:" not in resources
     hosts = {part.strip('"').split('"')[0] for part in resources.split() if "amazonaws.com" in part}
     services = ("lambda", "states", "events", "cloudwatch", "delivery.logs", "sns", "sqs")
-    assert {host.strip('",}]') for host in hosts} <= {
-        f"{service}.amazonaws.com" for service in services
-    }
+    assert {host.strip('",}]') for host in hosts} <= {f"{name}.amazonaws.com" for name in services}

@@ -145,9 +145,9 @@ def test_plan_run_uses_the_tables_of_a_pair_only_for_a_rekey(template: Deployed)
 
 
 def test_pairs_are_compared_daily_by_default(template: Deployed) -> None:
-    (rule,) = template.of_type("AWS::Events::Rule").values()
-    assert rule["Properties"]["ScheduleExpression"] == "rate(1 day)"
-    (target,) = rule["Properties"]["Targets"]
+    (rule,) = template.properties_of("AWS::Events::Rule")
+    assert rule["ScheduleExpression"] == "rate(1 day)"
+    (target,) = rule["Targets"]
     assert json.loads(target["Input"]) == {
         "rekey": "OrdersByTenant",
         "repair": False,

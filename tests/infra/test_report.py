@@ -84,10 +84,7 @@ def test_the_machine_invokes_examine_table_and_starts_samples(reported: Deployed
 
 
 def test_a_schedule_starts_a_report(reported: Deployed) -> None:
-    (rule,) = [
-        reported.resolve(resource["Properties"])
-        for resource in reported.of_type("AWS::Events::Rule").values()
-    ]
+    (rule,) = map(reported.resolve, reported.properties_of("AWS::Events::Rule"))
     assert rule["ScheduleExpression"] == WEEKLY
     (target,) = rule["Targets"]
     assert json.loads(target["Input"]) == {

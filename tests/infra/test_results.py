@@ -69,10 +69,8 @@ def test_results_are_deleted_with_the_stack_if_the_context_sets_it(unscheduled: 
 def test_no_custom_resource_empties_the_bucket(template: Deployed):
     """auto_delete_objects would add a function of the CDK, in another runtime."""
     assert not template.of_type("Custom::S3AutoDeleteObjects")
-    runtimes = {
-        f["Properties"]["Runtime"] for f in template.of_type("AWS::Lambda::Function").values()
-    }
-    assert runtimes == {"python3.13"}
+    functions = template.properties_of("AWS::Lambda::Function")
+    assert {function["Runtime"] for function in functions} == {"python3.13"}
 
 
 def test_athena_finds_the_parts_of_a_run_without_a_crawler(template: Deployed):

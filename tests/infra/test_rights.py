@@ -263,9 +263,9 @@ def test_functions_that_read_an_object_can_see_that_it_is_missing(context: str) 
     need this: they read groups that PlanRun has just written.
     """
     template = stack(context)
-    functions = template.of_type("AWS::Lambda::Function").values()
+    functions = template.properties_of("AWS::Lambda::Function")
     reader_count = 0
-    for name in (function["Properties"]["FunctionName"].split("-")[1] for function in functions):
+    for name in (function["FunctionName"].split("-")[1] for function in functions):
         objects = {
             resource.removeprefix(f"{BUCKET_ARN}/").replace("*", "any/thing.json")
             for statement in template.statements(name)
@@ -328,9 +328,7 @@ OF_INDEXES = (
         scales("ecs", "dynamodb:index:WriteCapacityUnits"),
     ],
 )
-REGISTRY, RUNS, OTHER_PREFIX = (
-    {"s3__prefix": prefix} for prefix in ("key-index/", "runs/r1/", "other/")
-)
+REGISTRY, RUNS, OTHER = ({"s3__prefix": name} for name in ("key-index/", "runs/r1/", "other/"))
 
 Requests = list[dict[str, Any]]
 CONDITIONS: list[tuple[str, str, str, str, Requests, Requests]] = [
@@ -356,15 +354,8 @@ CONDITIONS: list[tuple[str, str, str, str, Requests, Requests]] = [
         ("kept", "ManageIndex", f"application-autoscaling:{action}", TARGET, *OF_INDEXES)
         for action in ("RegisterScalableTarget", "DeregisterScalableTarget")
     ),
-    ("kept", "ManageIndex", "s3:ListBucket", BUCKET_ARN, [REGISTRY, RUNS], [OTHER_PREFIX]),
-    (
-        "kept",
-        "KeepIndex ReleaseKeeper",
-        "s3:ListBucket",
-        BUCKET_ARN,
-        [REGISTRY],
-        [RUNS, OTHER_PREFIX],
-    ),
+    ("kept", "ManageIndex", "s3:ListBucket", BUCKET_ARN, [REGISTRY, RUNS], [OTHER]),
+    ("kept", "KeepIndex ReleaseKeeper", "s3:ListBucket", BUCKET_ARN, [REGISTRY], [RUNS, OTHER]),
     # Before it registers a key, it reads whether a shard is empty and the placement, but no item.
     ("sharded", "WriteSharded", "dynamodb:Query", "Audit", [select("COUNT")], [{}, SELECT]),
     (
@@ -464,21 +455,18 @@ def test_only_drains_are_started_and_only_if_the_context_enables_it() -> None:
 
 def test_schedules_only_start_verifications_and_propose_drains() -> None:
     indexed, sharded = stack("kept"), stack("sharded")
-    (role,) = {
-        rule["Properties"]["Targets"][0]["RoleArn"]["Fn::GetAtt"][0]
-        for rule in indexed.of_type("AWS::Events::Rule").values()
-    }
+    rules = indexed.properties_of("AWS::Events::Rule")
+    (role,) = {rule["Targets"][0]["RoleArn"]["Fn::GetAtt"][0] for rule in rules}
     (statement,) = indexed.statements_of({"Role": {"Fn::GetAtt": [role, "Arn"]}})
     assert (statement["Sid"], statement["Action"], statement["Resource"]) == (
         "StartVerifications",
         ["states:StartExecution"],
         [states_arn("stateMachine:Keyhop-VerifyKeyIndex")],
     )
-    (permission,) = sharded.of_type("AWS::Lambda::Permission").values()
-    properties = sharded.resolve(permission["Properties"])
-    assert properties["FunctionName"] == function_arn("Keyhop-ProposeDrains")
-    assert properties["Principal"] == "events.amazonaws.com"
-    assert properties["SourceArn"]
+    (permission,) = sharded.properties_of("AWS::Lambda::Permission")
+    assert sharded.resolve(permission["FunctionName"]) == function_arn("Keyhop-ProposeDrains")
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert sharded.resolve(permission["SourceArn"])
 
 
 ORDERS, AUDIT, DAYS = (
@@ -509,13 +497,9 @@ BY_DYNAMODB = {"kms__ViaService": f"dynamodb.{REGION}.amazonaws.com"}
 def test_functions_use_the_key_of_a_table_through_dynamodb_only(context: str) -> None:
     template, keys = stack(context), DECRYPTS[context]
     for owner in template.owners:
-        allowed_keys = {
-            key
-            for key in KEY_OF.values()
-            if template.allows(owner, "kms:Decrypt", key, **BY_DYNAMODB)
-        }
-        expected = {key for key, owners in keys.items() if owner in owners.split()}
-        assert allowed_keys == expected, owner
+        decrypts = (owner, "kms:Decrypt")
+        allowed = {key for key in KEY_OF.values() if template.allows(*decrypts, key, **BY_DYNAMODB)}
+        assert allowed == {key for key, owners in keys.items() if owner in owners.split()}, owner
         # A function that is granted items later needs the key too.
         tables = {
             (resource + "/").split(":table/")[1].split("/")[0]
@@ -525,12 +509,12 @@ def test_functions_use_the_key_of_a_table_through_dynamodb_only(context: str) ->
             if ":table/" in resource
         }
         needed_keys = {KEY_OF[table] for table in tables & KEY_OF.keys()}
-        assert needed_keys & keys.keys() <= allowed_keys, owner
-        for key in allowed_keys:
-            assert not template.allows(owner, "kms:Decrypt", key)
+        assert needed_keys & keys.keys() <= allowed, owner
+        for key in allowed:
+            assert not template.allows(*decrypts, key)
             assert not template.allows(owner, "kms:Encrypt", key, **BY_DYNAMODB)
             by_s3 = {"kms__ViaService": f"s3.{REGION}.amazonaws.com"}
-            assert not template.allows(owner, "kms:Decrypt", key, **by_s3)
+            assert not template.allows(*decrypts, key, **by_s3)
 
 
 def test_the_key_condition_names_dynamodb_in_the_region_of_the_key() -> None:
@@ -582,5 +566,5 @@ def test_each_statement_has_a_unique_sid_and_only_expected_wildcards(context: st
                     assert actions <= WITHOUT_RESOURCES, owner
                 else:
                     assert "*" not in resource or WILDCARDS.fullmatch(resource), owner
-    for role in template.of_type("AWS::IAM::Role").values():
-        assert "ManagedPolicyArns" not in role["Properties"], "others can change a managed policy"
+    for role in template.properties_of("AWS::IAM::Role"):
+        assert "ManagedPolicyArns" not in role, "others can change a managed policy"

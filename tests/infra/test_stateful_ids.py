@@ -4,7 +4,9 @@ CloudFormation identifies a resource by its logical id. If the id changes, it cr
 resource and deletes or abandons the old one, so none of these ids may ever change.
 """
 
-from tests.infra.conftest import deployed, stack_of
+import pytest
+
+from tests.infra.conftest import CONTEXTS, deployed, stack_of
 
 FULL_CONTEXT = {
     "stackName": "Full",
@@ -66,3 +68,11 @@ STATEFUL = {
 def test_resources_with_data_keep_their_logical_ids() -> None:
     stack = deployed(stack_of(FULL_CONTEXT))
     assert {kind: tuple(sorted(stack.of_type(kind))) for kind in STATEFUL} == STATEFUL
+
+
+@pytest.mark.parametrize("context", ["kept", "sharded"])
+def test_a_capability_replaces_no_existing_resource(context: str) -> None:
+    """Adding one later must not make CloudFormation replace a bucket or a function."""
+    resources = deployed(stack_of(CONTEXTS[context])).body["Resources"]
+    for name, resource in deployed(stack_of(CONTEXTS["plain"])).body["Resources"].items():
+        assert resources[name]["Type"] == resource["Type"]

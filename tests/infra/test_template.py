@@ -29,18 +29,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=template.TEMPLATES)
 def generated(request: pytest.FixtureRequest, folder: Path) -> Deployed:
     """Each of the templates."""
-    return Deployed(json.loads((folder / f"{request.param}.template.json").read_text()))
+    return read(folder, request.param)
+
+
+def read(folder: Path, name: str = "keyhop-key-index") -> Deployed:
+    return Deployed(json.loads((folder / f"{name}.template.json").read_text()))
 
 
 def test_parameters_locate_all_code_assets(generated: Deployed, folder: Path):
-    code = [
-        resource["Properties"][field]
-        for kind, field in (
-            ("AWS::Lambda::Function", "Code"),
-            ("AWS::Lambda::LayerVersion", "Content"),
-        )
-        for resource in generated.of_type(kind).values()
-    ]
+    code = [function["Code"] for function in generated.properties_of("AWS::Lambda::Function")]
+    code += [layer["Content"] for layer in generated.properties_of("AWS::Lambda::LayerVersion")]
     assert {str(asset["S3Bucket"]) for asset in code} == {str({"Fn::Sub": "${CodeBucket}"})}
     keys = {asset["S3Key"]["Fn::Sub"] for asset in code}
     assert keys == {f"${{CodePrefix}}{path.name}" for path in folder.glob("*.zip")}
@@ -158,28 +156,25 @@ def test_a_parameter_has_the_effect_of_the_setting(
 ):
     name = "keyhop-key-index" if with_key_index else "keyhop"
     settings = SETTINGS | (WITH_KEY_INDEX if with_key_index else {}) if is_set else {}
-    generated = Deployed(json.loads((folder / f"{name}.template.json").read_text()))
     schedule = "cron(0 3 ? * SUN *)"
     values = parameters_of(settings | {"runSchedule": schedule})
     entry = {"runSchedule": schedule, "keyIndex": with_key_index}
     by_cdk = deployed(
         stack_of({**settings, "tables": [{**entry, "table": table} for table in TABLES]})
     )
-    expected, actual = properties_of(by_cdk), properties_of(with_parameters(generated, values))
+    filled_in = with_parameters(read(folder, name), values)
+    expected, actual = properties_of(by_cdk), properties_of(filled_in)
     assert actual.keys() == expected.keys()
     for name in expected:
         assert actual[name] == expected[name], name
 
 
 def test_a_schedule_starts_nothing_for_an_empty_table_parameter(folder: Path):
-    generated = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
     values = {"Table1": "Orders", "Table3": "Events", "RunSchedule": "rate(7 days)"}
 
     def states(values: dict[str, str]) -> list[tuple[str, str]]:
-        rules = with_parameters(generated, values).of_type("AWS::Events::Rule").values()
-        return sorted(
-            (rule["Properties"]["Description"], rule["Properties"]["State"]) for rule in rules
-        )
+        rules = with_parameters(read(folder), values).properties_of("AWS::Events::Rule")
+        return sorted((rule["Description"], rule["State"]) for rule in rules)
 
     enabled = [description for description, state in states(values) if state == "ENABLED"]
     assert enabled == [
@@ -212,8 +207,7 @@ def test_a_schedule_starts_nothing_for_an_empty_table_parameter(folder: Path):
 def test_a_parameter_refuses_what_the_setting_refuses(
     folder: Path, parameter: str, allowed: list[str], refused: list[str]
 ):
-    generated = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
-    pattern = re.compile(generated.body["Parameters"][parameter]["AllowedPattern"])
+    pattern = re.compile(read(folder).body["Parameters"][parameter]["AllowedPattern"])
     assert [text for text in allowed if not pattern.fullmatch(text)] == []
     assert [text for text in refused if pattern.fullmatch(text)] == []
 
@@ -241,7 +235,7 @@ def test_each_setting_is_a_parameter_or_has_a_reason():
 
 def test_alarms_are_sent_to_the_email_address(generated: Deployed):
     assert generated.body["Parameters"]["AlarmEmail"]["Default"] == ""
-    (subscription,) = generated.of_type("AWS::SNS::Subscription").values()
+    subscription = generated.only("AWS::SNS::Subscription")
     assert subscription["Condition"] == "HasAlarmEmail"
     assert subscription["Properties"]["Endpoint"] == {"Ref": "AlarmEmail"}
     assert generated.body["Conditions"]["HasAlarmEmail"] == {
@@ -286,9 +280,6 @@ def test_the_template_that_only_lists_keys_may_not_write_to_tables(folder: Path)
 
 def test_a_stack_can_be_updated_from_one_template_to_the_other(folder: Path):
     """Both templates use the same logical ids."""
-    first, second = (
-        json.loads((folder / f"{name}.template.json").read_text())["Resources"]
-        for name in template.TEMPLATES
-    )
+    first, second = (read(folder, name).body["Resources"] for name in template.TEMPLATES)
     assert first.keys() <= second.keys()
     assert all(first[name]["Type"] == second[name]["Type"] for name in first)
