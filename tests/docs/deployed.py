@@ -1,4 +1,4 @@
-"""Sessions that need the deployed stack: ```console stack."""
+"""The environment of sessions that need the deployed stack (```console stack)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -61,7 +61,7 @@ def test_the_price_of_a_run_follows_from_the_formulas(keys: float) -> None:
     assert row(keys) in COSTS
 
 
-def test_the_formulas_are_those_of_the_code() -> None:
+def test_the_formulas_on_costs_match_the_code() -> None:
     """Compute the cost of a run of one group by the formulas of docs/reference/costs.md."""
     cost = run_cost(WORKER, 1_000_000, 100.0, 1, 1, 3)
     assert cost["dynamodb"] == pytest.approx(0.125)

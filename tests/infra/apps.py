@@ -6,7 +6,7 @@ from functools import cache
 from aws_cdk import App
 
 WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
-"""What the CDK sets where nothing needs to be built."""
+"""The context that the CDK sets for commands that build no assets."""
 
 
 def asset_free_app() -> App:

@@ -1,4 +1,4 @@
-"""Stacks, each synthesized once for a test session: all of these tests run in one worker."""
+"""Stacks for the tests, each synthesized once per session; these tests run in one worker."""
 
 import json
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def uploaded(assembly: Path) -> Deployed:
-    """The template in that folder."""
+    """The template in the folder `assembly`."""
     return Deployed(json.loads((assembly / "Keyhop.template.json").read_text()))
 
 

@@ -32,7 +32,7 @@ EACH = {
 }
 REPORTED = {"table": "Reported", "report": True}
 REKEY = [{"source": "Rekeyed", "destination": "RekeyedByTenant"}]
-"""The context's pairs."""
+"""The pairs of tables in the context."""
 TABLES = [
     *("Whole", "Small", "Slow", "Odd"),
     *({"table": name, "keyIndex": True} for name in KEY_INDEXES),

@@ -64,7 +64,7 @@ def test_no_recorded_call_is_denied(template: Deployed, owner: str) -> None:
     assert [call for call, decision in decisions.items() if decision.ignored] == []
 
 
-def test_no_call_that_is_not_recorded_is_denied(template: Deployed) -> None:
+def test_no_unrecorded_call_is_denied(template: Deployed) -> None:
     assert [call for call, _ in UNRECORDED if not template.judge(call).allowed] == []
     assert not {call for call, _ in UNRECORDED} & {*RECORDED}, "a recorded call is also listed"
 

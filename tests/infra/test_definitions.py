@@ -176,7 +176,7 @@ def test_every_machine_waits_for_a_function_that_was_idle_for_weeks():
 
 @pytest.mark.parametrize("location", RETRYING)
 def test_every_task_has_a_timeout(location: tuple[str, str]):
-    """By default, a lost answer would hold an execution for three years."""
+    """Without a timeout, a lost answer would hold an execution for three years."""
     state = STATES[location]
     if state["Type"] == "Task":
         assert state["TimeoutSeconds"] <= 90 * 24 * 3600

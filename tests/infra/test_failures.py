@@ -89,7 +89,7 @@ def test_these_tasks_end_an_execution_if_they_fail():
     ],
     ids=["refusal", "bug", "timed-out", "unknown", "refused", "cut"],
 )
-def test_a_function_that_fails_ends_with_its_error_and_its_sentence(
+def test_a_failed_function_ends_the_execution_with_its_error_and_sentence(
     file: str, name: str, error: str, cause: str, message: str
 ):
     end = failing(file, name, {"Error": error, "Cause": cause})

@@ -133,7 +133,7 @@ def test_the_failure_queue_has_the_longest_retention_and_demands_tls(indexed: De
 
 
 def test_the_stack_creates_no_mapping(indexed: Deployed):
-    """The table may have no stream yet, and its ARN changes."""
+    """The table may not have a stream yet, and the ARN of the stream changes."""
     assert not indexed.of_type("AWS::Lambda::EventSourceMapping")
 
 
@@ -219,7 +219,7 @@ def test_the_context_sets_the_schedule(scheduled: Deployed, unscheduled: Deploye
     assert "events.amazonaws.com" not in assumed
 
 
-def test_the_outputs_lead_to_the_machines_and_the_queue(indexed: Deployed):
+def test_the_outputs_name_the_machines_and_the_queue(indexed: Deployed):
     outputs = {
         name: indexed.resolve(output["Value"]) for name, output in indexed.body["Outputs"].items()
     }

@@ -136,7 +136,7 @@ class Question(NamedTuple):
 
 
 def listed_as(resource: str) -> str:
-    """Return the resource as it is listed: objects of a bucket by the first part of their key."""
+    """Return the listed form of a resource, which shortens the keys of objects to one folder."""
     is_object = resource.startswith(f"{BUCKET_ARN}/")
     return "/".join(resource.split("/")[:2]) + "/object" if is_object else resource
 
@@ -153,7 +153,7 @@ def resources(service: str) -> frozenset[str]:
 
 
 def allowed_but_not_listed(owner: str, statements: Sequence[Mapping[str, Any]]) -> set[Question]:
-    """Ask for each action of the statements on each resource; return what should be denied."""
+    """Return the requests that the statements allow, but that should be denied."""
     unexpected = set()
     for action in sorted({name for statement in statements for name in statement["Action"]}):
         calls = [call for call in LISTED if (call.caller, call.action) == (owner, action)]

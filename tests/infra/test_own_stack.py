@@ -201,7 +201,7 @@ def enclosed() -> Deployed:
     return template(stack)
 
 
-def test_functions_have_their_addresses_in_the_network(enclosed: Deployed):
+def test_functions_run_in_the_vpc(enclosed: Deployed):
     all_functions = enclosed.properties_of("AWS::Lambda::Function")
     functions = [function for function in all_functions if "FunctionName" in function]
     assert len(functions) == 2 * (len(FUNCTIONS) + 1)

@@ -167,7 +167,7 @@ def is_allowed(template: Deployed, owner: str, action: str, resource: str, **con
     try:
         return template.allows(owner, action, resource, **context)
     except NotAsked:
-        return False  # the action knows no resource of this kind
+        return False  # The action has no resource of this type.
 
 
 def granted(template: Deployed, owner: str, resource: str) -> Iterator[str]:

@@ -178,7 +178,7 @@ def test_the_context_sets_the_schedule(scheduled: Deployed, unscheduled: Deploye
     assert not unscheduled.of_type("AWS::Lambda::Permission")
 
 
-def test_the_outputs_lead_to_the_functions_and_the_machine(sharded: Deployed):
+def test_the_outputs_name_the_functions_and_the_machine(sharded: Deployed):
     outputs = {
         name: sharded.resolve(output["Value"]) for name, output in sharded.body["Outputs"].items()
     }
