@@ -1,4 +1,4 @@
-"""The pages that people read: those at the root and below docs, as texts."""
+"""The documentation pages at the root and in docs, with their prose, links and anchors."""
 
 import re
 from pathlib import Path
@@ -14,12 +14,12 @@ _LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
 def name_of(page: Path) -> str:
-    """As shown by a test: docs/how-to/runs.md."""
+    """Return the path of a page for a test id: docs/how-to/runs.md."""
     return str(page.relative_to(ROOT))
 
 
 def prose(page: Path) -> str:
-    """Without fenced blocks."""
+    """Return a page without its fenced blocks."""
     return _FENCE.sub("", page.read_text())
 
 
@@ -28,6 +28,6 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings, as GitHub makes anchors of them."""
+    """Return the anchors that GitHub creates for the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,9 +1,9 @@
-"""permissions.md: policies made of recorded calls, and the functions' rights of the template.
+"""Generate permissions.md: policies from recorded calls, and the functions' permissions.
 
-policies.json has the same policies for `keyhop permissions`. In the page,
-`<!-- policy: NAME -->` stands before the block that is made, `<!-- functions -->` before the table.
-Calls of commands and of the library are recorded while the documents' sessions are played
-(calls.json, `make sessions`); those of functions, end to end (tests/infra/calls.json).
+policies.json has the same policies for `keyhop permissions`. In the page, `<!-- policy: NAME -->`
+precedes each generated policy, and `<!-- functions -->` the generated table. `make sessions`
+records the calls of commands and of the library (calls.json) while it plays the documents'
+sessions. The end-to-end tests record those of functions (tests/infra/calls.json).
 """
 
 import json
@@ -21,7 +21,7 @@ from testing.servers import ROOT
 from tests.infra import recorded
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.template import ACCOUNT, REGION, states_arn
-from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, elsewhere
+from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, unrecorded_calls
 
 PAGE = ROOT / "docs" / "reference" / "permissions.md"
 POLICIES = ROOT / "lambdas" / "keyhop" / "public" / "policies.json"
@@ -45,15 +45,18 @@ NAMES = (
     (REGION, "REGION"),
     (ACCOUNT, "ACCOUNT"),
 )
-"""Names of the recorded calls, and those of the documents."""
+"""The names in recorded calls, and their replacements in the documents."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """Who does what. sessions: patterns of those whose calls were recorded.
+class PolicySource:
+    """The sources of the calls that a policy must allow.
 
-    functions: whose recorded calls it makes too, as it is the same code; only of these services.
-    unrecorded: its calls that no session of the documents makes, with their resources.
+    Attributes:
+        sessions: A pattern of the callers in the documents' sessions.
+        functions: Functions with the same code, whose calls to `services` count too.
+        services: The services that count for `functions`.
+        unrecorded: Actions and resources of calls that no session makes.
     """
 
     sessions: str = ""
@@ -62,21 +65,21 @@ class Way:
     unrecorded: tuple[tuple[str, str], ...] = ()
 
 
-SEEING_KEEPERS = ("lambda", "cloudwatch", "sqs")
-
-WAYS: Mapping[str, Way] = {
-    "keys": Way("keyhop keys( --index)?"),
-    "keys by a kept index": Way("", ("FinishRun",), SEEING_KEEPERS),
-    "logical keys": Way("keyhop keys --logical --metadata"),
-    "each": Way("keyhop each"),
-    "report": Way("keyhop report", ("ExamineTable",), ("dynamodb", "cloudwatch")),
-    "index": Way("keyhop index .*", ("WalkSegments",)),
-    "index that scales": Way("", ("ManageIndex",), ("application-autoscaling", "cloudwatch")),
-    "rekey": Way("keyhop rekey .*"),
-    "writer": Way("writer", ("WriteSharded",)),
-    "reader": Way("reader", ("QuerySharded",)),
-    "shards": Way("keyhop shards .*", ("MoveShards",)),
-    "deployment": Way(
+KEEPER_SERVICES = ("lambda", "cloudwatch", "sqs")
+SCALING_SERVICES = ("application-autoscaling", "cloudwatch")
+SOURCES: Mapping[str, PolicySource] = {
+    "keys": PolicySource("keyhop keys( --index)?"),
+    "keys by a kept index": PolicySource("", ("FinishRun",), KEEPER_SERVICES),
+    "logical keys": PolicySource("keyhop keys --logical --metadata"),
+    "each": PolicySource("keyhop each"),
+    "report": PolicySource("keyhop report", ("ExamineTable",), ("dynamodb", "cloudwatch")),
+    "index": PolicySource("keyhop index .*", ("WalkSegments",)),
+    "index that scales": PolicySource("", ("ManageIndex",), SCALING_SERVICES),
+    "rekey": PolicySource("keyhop rekey .*"),
+    "writer": PolicySource("writer", ("WriteSharded",)),
+    "reader": PolicySource("reader", ("QuerySharded",)),
+    "shards": PolicySource("keyhop shards .*", ("MoveShards",)),
+    "deployment": PolicySource(
         "keyhop (keys --remote|runs .*)",
         unrecorded=tuple(
             ("states:StopExecution", states_arn(f"execution:Keyhop-{machine}:e1"))
@@ -92,7 +95,7 @@ COMMANDS: Mapping[str, str] = {
     "writer": "writer",
     "reader": "reader",
 }
-"""The ways whose policies `keyhop permissions` prints, by its argument."""
+"""The names in SOURCES of the policies that `keyhop permissions` prints, by its argument."""
 
 PARAMETERS = (
     ("table/OrdersByDay", "table/{to}"),
@@ -104,23 +107,23 @@ PARAMETERS = (
     ("REGION", "{region}"),
     ("ACCOUNT", "{account}"),
 )
-"""Names of the documents, and the parameters of `keyhop.permissions` in their places."""
+"""The names in the documents, and the parameters of `keyhop.permissions` that replace them."""
 
 
-def calls_of(way: Way) -> Iterator[tuple[str, str]]:
-    """Action and resource."""
-    yield from way.unrecorded
+def calls_of(source: PolicySource) -> Iterator[tuple[str, str]]:
+    """Yield the action and the resource of each call that a policy must allow."""
+    yield from source.unrecorded
     for name in CALLS:
         for caller, calls in json.loads(Path(__file__).with_name(name).read_text()).items():
-            if re.fullmatch(way.sessions, caller):
+            if re.fullmatch(source.sessions, caller):
                 yield from ((action, resource) for action, resource in calls)
-    for call in [*recorded.read(), *(call for call, _ in elsewhere())]:
-        if call.caller in way.functions and call.action.partition(":")[0] in way.services:
+    for call in [*recorded.read(), *(call for call, _ in unrecorded_calls())]:
+        if call.caller in source.functions and call.action.partition(":")[0] in source.services:
             yield call.action, call.resource
 
 
 def policy(calls: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """A statement for each set of actions, with the resources on which they are asked."""
+    """Return a policy with one statement per set of actions, for the resources of the calls."""
     by_resource: dict[str, set[str]] = {}
     for action, resource in calls:
         by_resource.setdefault(_named(resource), set()).add(action)
@@ -135,21 +138,21 @@ def policy(calls: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _named(resource: str) -> str:
-    for name, shown in NAMES:
-        resource = resource.replace(name, shown)
+    for name, documented in NAMES:
+        resource = resource.replace(name, documented)
     resource = re.sub(r"(?<=BUCKET/runs/).*", "*", resource)
     resource = re.sub(r"(?<=/stream/).*|(?<=ContributorInsights).*", "*", resource)
     return re.sub(r"(?<=/index/)[\w-]+$", "*", resource)
 
 
 def page(text: str) -> str:
-    """The page, with what is made of it made anew."""
-    text = POLICY.sub(lambda at: f"{at['name']}{at['head']}{_shown(WAYS[at['name']])}", text)
-    return TABLE.sub(lambda _: "\n".join(_table()), text)
+    """Return the page with its generated parts renewed."""
+    return TABLE.sub(lambda _: "\n".join(_table_rows()), POLICY.sub(_renewed_policy, text))
 
 
-def _shown(way: Way) -> str:
-    return json.dumps(policy(calls_of(way)), indent=2) + "\n"
+def _renewed_policy(match: re.Match[str]) -> str:
+    renewed = policy(calls_of(SOURCES[match["name"]]))
+    return f"{match['name']}{match['head']}{json.dumps(renewed, indent=2)}\n"
 
 
 # --- the functions of the stack
@@ -194,23 +197,23 @@ TABLES_OF = (
     (re.compile(r"^arn:aws:s3:::the-results/(.*)$"), r"`\1`"),
     (re.compile(r"^arn:aws:\w[\w-]*:[^:]*:[^:]*:(.*)$"), r"`\1`"),
 )
-"""How a resource is told of."""
+"""Patterns of resources, and their descriptions in the page."""
 
 
-def _table() -> Iterator[str]:
-    """Which function may do what, on what, and why: the name of its statement."""
+def _table_rows() -> Iterator[str]:
+    """Yield the rows of the table of actions, resources, purposes and functions."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     template = deployed(stack_of(CONTEXT))
     for owner in (*ALL_FUNCTIONS, *MACHINES):
         for statement in template.statements(owner):
             if why := _words(statement.get("Sid", "")):
-                told = _where(statement["Resource"])
-                key = (_actions(statement["Action"]), told, why)
+                resources = _where(statement["Resource"])
+                key = (_actions(statement["Action"]), resources, why)
                 rows.setdefault(key, []).append(owner)
     yield "| may | on | in order to | who |"
     yield "|---|---|---|---|"
-    for (actions, where, why), owners in rows.items():
-        yield f"| {actions} | {where} | {why} | {', '.join(owners)} |"
+    for (actions, resource_text, why), owners in rows.items():
+        yield f"| {actions} | {resource_text} | {why} | {', '.join(owners)} |"
 
 
 def _actions(actions: Iterable[str]) -> str:
@@ -220,85 +223,78 @@ def _actions(actions: Iterable[str]) -> str:
 
 
 def _words(sid: str) -> str:
-    """PutAndDeleteSentinels1 as words; nothing for logs, of which the page tells in a sentence."""
+    """Return a statement's name as words, or nothing for logs, which the page mentions apart."""
     sid = re.sub(r"\d*(And\d+)?$", "", sid)
     if sid == "WriteItsOwnLog":
         return ""
     words = " ".join(re.findall(f"{'|'.join(MACHINES)}|[A-Z][a-z]*", sid))
-    return re.sub(r"\b[A-Z][a-z]*\b", lambda word: word[0].lower(), words)
+    return re.sub(r"\b[A-Z][a-z]*\b", lambda match: match[0].lower(), words)
 
 
 def _where(resources: Iterable[str]) -> str:
-    told: list[str] = []
+    descriptions: list[str] = []
     for resource in resources:
-        shown = resource
+        description = resource
         for pattern, text in TABLES_OF:
             if pattern.match(resource):
-                shown = pattern.sub(text, resource)
+                description = pattern.sub(text, resource)
                 break
-        if shown not in told:
-            told.append(shown)
-    if "all tables" in told:
-        told = ["all tables"]
-    return ", ".join("`*`" if one == "*" else one for one in told)
+        if description not in descriptions:
+            descriptions.append(description)
+    if "all tables" in descriptions:
+        descriptions = ["all tables"]
+    return ", ".join("`*`" if text == "*" else text for text in descriptions)
 
 
 def policies() -> str:
     """Return the content of policies.json: statements by command, with parameters."""
     lines = []
     for command, name in COMMANDS.items():
-        text = json.dumps(policy(calls_of(WAYS[name]))["Statement"])
-        for shown, parameter in PARAMETERS:
-            text = text.replace(shown, parameter)
+        text = json.dumps(policy(calls_of(SOURCES[name]))["Statement"])
+        for documented, parameter in PARAMETERS:
+            text = text.replace(documented, parameter)
         lines.append(f"{json.dumps(command)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def write() -> None:
-    """Renew the page and the policies of `keyhop permissions`."""
+    """Write the page and the policies of `keyhop permissions`."""
     PAGE.write_text(page(PAGE.read_text()))
     POLICIES.write_text(policies())
 
 
-def to_json(calls: Iterable[Call]) -> str:
-    """Recorded calls by caller, one line each."""
-    told: dict[str, list[list[str]]] = {}
-    for call in sorted(calls):
-        one = [call.action, call.resource]
-        if one not in told.setdefault(call.caller, []):
-            told[call.caller].append(one)
-    text = ",\n".join(
-        f"{json.dumps(who)}: [\n" + ",\n".join(f"  {json.dumps(one)}" for one in ones) + "\n]"
-        for who, ones in told.items()
-    )
-    return f"{{\n{text}\n}}\n"
-
-
 def beyond(calls: Iterable[Call], name: str) -> list[Call]:
-    """The calls that are not in a record."""
-    told = json.loads(Path(__file__).with_name(name).read_text())
-    return [call for call in sorted(calls) if [call.action, call.resource] not in told[call.caller]]
+    """Return the calls that are not in a record."""
+    record = json.loads(Path(__file__).with_name(name).read_text())
+    return [
+        call for call in sorted(calls) if [call.action, call.resource] not in record[call.caller]
+    ]
 
 
 def write_calls(name: str, calls: Iterable[Call]) -> None:
     path = Path(__file__).with_name(name)
-    path.write_text(to_json(with_others(calls, json.loads(path.read_text()))))
+    complete = with_others(calls, json.loads(path.read_text()))
+    path.write_text(recorded.to_json(complete, ("action", "resource")))
 
 
 def with_others(calls: Iterable[Call], recorded: Mapping[str, Any]) -> set[Call]:
-    """The calls, and those of the record about state machines that they do not name: of a stack
-    with other capabilities. Callers and state machines that are gone are left out.
+    """Return the calls, and the recorded calls to state machines that these calls do not name.
+
+    The record may be of a stack with other capabilities. Callers and state machines that no longer
+    exist are left out.
     """
     new = {*calls}
     callers, machines = {call.caller for call in new}, {*map(_machine, new)}
-    old = (Call(who, *one) for who, ones in recorded.items() if who in callers for one in ones)
+    old = (
+        Call(caller, *row) for caller, rows in recorded.items() if caller in callers for row in rows
+    )
     return new | {call for call in old if _machine(call) in {*STACK_MACHINES} - machines}
 
 
 def _machine(call: Call) -> str:
-    """The state machine of a call, or nothing."""
-    found = re.search(r"(?:stateMachine|execution):Keyhop-(\w+)", call.resource)
-    return found[1] if found else ""
+    """Return the state machine of a call, or an empty text."""
+    match = re.search(r"(?:stateMachine|execution):Keyhop-(\w+)", call.resource)
+    return match[1] if match else ""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/reference/command.md names what there is to be given, and nothing else."""
+"""Tests that docs/reference/command.md names all flags of the command, and no others."""
 
 import re
 
@@ -8,26 +8,26 @@ from keyhop.cli.main import command
 
 from testing.servers import ROOT
 
-PAGE = (ROOT / "docs" / "reference" / "command.md").read_text()
+COMMAND_PAGE = (ROOT / "docs" / "reference" / "command.md").read_text()
 
 
 def options(group: click.Command) -> set[str]:
-    """The flags of a command and of those below it, by all their names."""
-    found = {
+    """Return all names of the flags of a command and of its subcommands."""
+    names = {
         name
-        for one in group.params
-        if isinstance(one, click.Option) and not one.hidden
-        for name in one.opts
+        for option in group.params
+        if isinstance(option, click.Option) and not option.hidden
+        for name in option.opts
     }
-    return found.union(*(options(child) for child in getattr(group, "commands", {}).values()))
+    return names.union(*(options(child) for child in getattr(group, "commands", {}).values()))
 
 
-def test_each_flag_is_in_the_page() -> None:
-    assert {one for one in options(command) if f"`{one}" not in PAGE} == set()
+def test_the_page_names_each_flag() -> None:
+    assert {flag for flag in options(command) if f"`{flag}" not in COMMAND_PAGE} == set()
 
 
-def test_no_other_flag_is_in_a_table() -> None:
-    rows = "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))
+def test_the_tables_have_only_existing_flags() -> None:
+    rows = "".join(re.findall(r"^\| (`.*?) \|", COMMAND_PAGE, re.MULTILINE))
     assert set(re.findall(r"`(--?[a-z0-9-]+)", rows)) <= options(command)
 
 
@@ -54,12 +54,12 @@ def test_no_other_flag_is_in_a_table() -> None:
         (("report",), "## Flags of `keyhop report TABLE`"),
     ],
 )
-def test_each_command_finds_its_flags_in_its_table(names: tuple[str, ...], title: str) -> None:
-    """Beside those of every command."""
-    here: click.Command = command
+def test_the_table_of_a_command_has_its_flags(names: tuple[str, ...], title: str) -> None:
+    """A separate table has the flags of every command."""
+    group: click.Command = command
     for name in names:
-        assert isinstance(here, click.Group)
-        here = here.commands[name]
-    of_all, _, _ = PAGE.partition("## Flags of every command")[2].partition("\n## ")
-    own, _, _ = PAGE.partition(title)[2].partition("\n## ")
-    assert {one for one in options(here) if f"`{one}" not in of_all + own} == set()
+        assert isinstance(group, click.Group)
+        group = group.commands[name]
+    common_table, _, _ = COMMAND_PAGE.partition("## Flags of every command")[2].partition("\n## ")
+    table, _, _ = COMMAND_PAGE.partition(title)[2].partition("\n## ")
+    assert {flag for flag in options(group) if f"`{flag}" not in common_table + table} == set()

@@ -1,4 +1,4 @@
-"""Figures and tables of the documents that follow from the code, computed again."""
+"""Tests of figures and tables in the documents that follow from the code."""
 
 import json
 import re
@@ -24,7 +24,7 @@ REQUESTS_OF_A_WORKER = 1 / CPU_SECONDS
 
 
 def slices(seconds: float) -> int:
-    """How many commits a group of so many seconds makes."""
+    """Return the number of commits of a group that runs for so many seconds."""
     length, longest = CALM_SLICES
     count = 0
     while seconds > 0:
@@ -34,7 +34,7 @@ def slices(seconds: float) -> int:
     return count
 
 
-def shown(seconds: float) -> str:
+def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{seconds / 60:.1f} min" if seconds >= 60 else f"{seconds:.0f} s"
     return f"{seconds / 3600:.1f} h"
@@ -43,7 +43,7 @@ def shown(seconds: float) -> str:
 def row(keys: float) -> str:
     wishes = wishes_of_fleet(Request("Orders", "keys"), 0, one_worker=False)
     layout = layout_for_skip(keys, Forecast(0.5, 1.0), wishes)
-    groups, at_once = groups_of_layout(layout, one_worker=False)
+    groups, concurrency = groups_of_layout(layout, one_worker=False)
     units = 0.5 * keys + 0.5 * layout.segments
     seconds = keys / REQUESTS_OF_A_WORKER
     commits = groups * slices(seconds / groups)
@@ -52,38 +52,38 @@ def row(keys: float) -> str:
     dollars = [f"${cost[name]:,.{digits}f}" for name in ("dynamodb", "lambda")]
     dollars += [f"${cost[name]:,.{digits}f}" for name in ("step_functions", "s3", "total")]
     cells = [f"{keys:,.0f}", f"{layout.segments:,}", f"{groups:,}", *dollars]
-    cells += [shown(seconds / at_once), shown(seconds / 100)]
+    cells += [duration(seconds / concurrency), duration(seconds / 100)]
     return f"| {' | '.join(cells)} |"
 
 
 @pytest.mark.parametrize("keys", [2e6, 200e6, 10e9])
-def test_the_price_of_a_run_is_what_the_formulas_say(keys: float) -> None:
+def test_the_price_of_a_run_follows_from_the_formulas(keys: float) -> None:
     assert row(keys) in COSTS
 
 
-def test_the_formulas_are_those_of_the_code() -> None:
-    """A run of one group by hand, by the words of docs/reference/costs.md."""
-    told = run_cost(WORKER, 1_000_000, 100.0, 1, 1, 3)
-    assert told["dynamodb"] == pytest.approx(0.125)
-    assert told["lambda"] == pytest.approx(100 * 1769 / 1024 * 0.0000133334 + 0.2e-6)
-    assert told["step_functions"] == pytest.approx(14 * 0.025 / 1000)
-    assert told["s3"] == pytest.approx(2 * 3 * 0.005 / 1000 + (2 * 3 + 2) * 0.0004 / 1000)
+def test_the_formulas_on_costs_match_the_code() -> None:
+    """Compute the cost of a run of one group by the formulas of docs/reference/costs.md."""
+    cost = run_cost(WORKER, 1_000_000, 100.0, 1, 1, 3)
+    assert cost["dynamodb"] == pytest.approx(0.125)
+    assert cost["lambda"] == pytest.approx(100 * 1769 / 1024 * 0.0000133334 + 0.2e-6)
+    assert cost["step_functions"] == pytest.approx(14 * 0.025 / 1000)
+    assert cost["s3"] == pytest.approx(2 * 3 * 0.005 / 1000 + (2 * 3 + 2) * 0.0004 / 1000)
     for price in ("$0.125 / 1,000,000", "$0.0000133334", "$0.025 / 1,000", "$0.0004 / 1,000"):
         assert price in COSTS
     assert f"keys / {REQUESTS_OF_A_WORKER:,.0f}" in COSTS
 
 
-def test_the_line_of_progress_is_the_commands() -> None:
-    shown = ", ".join(progress_text(658, 351.0, 69.0, (30, 64), 6.0, 0))
-    assert f"\n{shown}\n" in (ROOT / "docs" / "reference" / "command.md").read_text()
+def test_the_page_shows_a_progress_line_of_the_command() -> None:
+    line = ", ".join(progress_text(658, 351.0, 69.0, (30, 64), 6.0, 0))
+    assert f"\n{line}\n" in (ROOT / "docs" / "reference" / "command.md").read_text()
 
 
 def test_the_input_table_names_every_field() -> None:
-    named = re.findall(r"^\| `(\w+)` \|", RUNS, re.MULTILINE)
-    assert set(names_of(KeysInput)) <= set(named)
+    fields = re.findall(r"^\| `(\w+)` \|", RUNS, re.MULTILINE)
+    assert set(names_of(KeysInput)) <= set(fields)
 
 
-def test_a_burst_second_by_second_is_as_measured() -> None:
+def test_the_pages_on_sharding_have_the_measured_figures_of_bursts() -> None:
     figures = json.loads(sharding_seconds.FIGURES.read_text())
     report = sharding_seconds.REPORT.read_text()
     assert "\n".join(sharding_seconds.section(figures)) in report

@@ -1,4 +1,4 @@
-"""docs/how-to/key-patterns.md: its examples run, in order, and show what they say."""
+"""Tests of docs/how-to/key-patterns.md: its examples run in order, with the described results."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TEXT = (ROOT / PAGE).read_text()
 SECTIONS = dict(re.findall(r"(?ms)^## (P\d+)\n(.*?)(?=^## |\Z)", TEXT))
 BEGINNING = TEXT.partition("\n## ")[0]
 
-SHOWN = {
+EXPECTED = {
     "P1": "[one['SK'] for one in orders] == ['ORDER#0017', 'ORDER#0018']",
     "P2": "taken == ['ConditionalCheckFailed', 'ConditionalCheckFailed']",
     "P3": "[one['PK'] for one in open_tasks] == ['TASK#1'] and still_open == []",
@@ -40,7 +40,7 @@ SHOWN = {
     "P19": "stats['orders'] == 2 and stats['cents'] == 1780",
     "P20": "views == 42",
 }
-"""What is true after an example, in its own names."""
+"""A condition on the names of each example that is true after it has run."""
 
 
 def examples(text: str) -> list[str]:
@@ -57,7 +57,7 @@ def test_each_pattern_has_a_section_with_keys_queries_and_pitfalls() -> None:
         assert len(rest) > 100, f"{number} has no pitfalls"
 
 
-def test_links_of_the_advice_lead_to_sections() -> None:
+def test_the_links_of_the_advice_lead_to_sections() -> None:
     for pattern in PATTERNS:
         assert pattern.lower() in anchors(ROOT / PAGE)
 
@@ -100,11 +100,11 @@ SCHEMA: dict[str, Any] = {
 
 @pytest.mark.prove
 @pytest.mark.usefixtures("app")
-def test_each_example_runs_and_shows_what_it_says() -> None:
+def test_each_example_runs_with_the_described_result() -> None:
     names: dict[str, Any] = {}
     (beginning,) = examples(BEGINNING)
     exec(beginning, names)
     for number, text in SECTIONS.items():
         (example,) = examples(text)
         exec(compile(example, f"{PAGE} {number}", "exec"), names)
-        assert eval(SHOWN[number], names), number
+        assert eval(EXPECTED[number], names), number

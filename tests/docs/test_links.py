@@ -1,4 +1,4 @@
-"""Every link of the documents leads somewhere, and every page is linked."""
+"""Tests that every link of the documents has a target, and that every page is linked."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,8 +21,9 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
     assert dead == []
 
 
-def test_a_link_to_nothing_is_seen(tmp_path: Path) -> None:
-    """What this rests on: headings become anchors, and fenced blocks hold no headings."""
+def test_headings_are_anchors_and_fenced_blocks_have_neither_headings_nor_links(
+    tmp_path: Path,
+) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# A `run`, resumed\n[x](#a-run-resumed) [y](no.md)\n```\n# no [z](q.md)\n```\n"
@@ -39,7 +40,7 @@ def test_every_page_is_two_clicks_from_the_readme() -> None:
 
 
 def test_the_site_lists_every_page() -> None:
-    """A page that the navigation leaves out is found only by search."""
+    """Readers find a page that is not in the navigation only by search."""
     docs = README.parent / "docs"
     navigation = (docs / "mkdocs.yml").read_text()
     for page in set(PAGES) - {README, *ABOUT_THE_PROJECT}:

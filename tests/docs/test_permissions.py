@@ -1,6 +1,6 @@
-"""docs/reference/permissions.md is what is made of the recorded calls, and of the template.
+"""Tests that docs/reference/permissions.md and the policies of `keyhop permissions` are current.
 
-So are the policies that `keyhop permissions` prints.
+Both are generated from the recorded calls and from the template.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.docs.permissions import (
     COMMANDS,
     PAGE,
     POLICIES,
-    WAYS,
+    SOURCES,
     calls_of,
     page,
     policies,
@@ -26,30 +26,30 @@ from tests.docs.permissions import (
 )
 
 
-def test_the_page_is_made_of_what_is_recorded() -> None:
-    """Else `make sessions` writes it."""
+def test_the_page_matches_the_recorded_calls() -> None:
+    """If it does not, `make sessions` writes it."""
     assert PAGE.read_text() == page(PAGE.read_text())
 
 
-def test_the_policies_of_the_command_are_made_of_what_is_recorded() -> None:
+def test_the_policies_of_the_command_match_the_recorded_calls() -> None:
     assert POLICIES.read_text() == policies()
 
 
-def test_each_way_has_its_policy_in_the_page() -> None:
-    assert re.findall(r"<!-- policy: ([\w ]+) -->", PAGE.read_text()) == [*WAYS]
+def test_the_page_has_each_policy() -> None:
+    assert re.findall(r"<!-- policy: ([\w ]+) -->", PAGE.read_text()) == [*SOURCES]
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", SOURCES)
 def test_a_policy_allows_the_recorded_calls(name: str) -> None:
-    """With the names that they were recorded with."""
-    text = json.dumps(policy(calls_of(WAYS[name])))
-    for shown, recorded in (
+    """The placeholders are replaced with the names in the record."""
+    text = json.dumps(policy(calls_of(SOURCES[name])))
+    for placeholder, recorded in (
         ("REGION", "eu-west-1"),
         ("ACCOUNT", "111122223333"),
         ("BUCKET", "the-results"),
         ("QUEUE", "the-failures"),
     ):
-        text = text.replace(shown, recorded)
+        text = text.replace(placeholder, recorded)
     statements = json.loads(text)["Statement"]
     assert _refused(name, statements) == []
 
@@ -69,15 +69,15 @@ def _table_of(command: str) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("names", [NAMES, {"to": "OrdersByDay", "bucket": "the-*"}])
 def test_permissions_allow_the_recorded_calls_of_a_command(command: str, names: dict) -> None:
-    found = keyhop.permissions(command, _table_of(command), **names)
-    assert _refused(COMMANDS[command], found["Statement"]) == []
+    generated = keyhop.permissions(command, _table_of(command), **names)
+    assert _refused(COMMANDS[command], generated["Statement"]) == []
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command != "runs"])
-def test_permissions_are_for_the_named_tables_only(command: str) -> None:
-    found = keyhop.permissions(command, "Others", **NAMES | {"to": "OthersByDay"})
+def test_permissions_are_only_for_the_given_tables(command: str) -> None:
+    generated = keyhop.permissions(command, "Others", **NAMES | {"to": "OthersByDay"})
     calls = [*_recorded(COMMANDS[command])]
-    refused = _refused(COMMANDS[command], found["Statement"])
+    refused = _refused(COMMANDS[command], generated["Statement"])
     assert refused == [call for call in calls if ":table/" in call.resource]
 
 
@@ -87,7 +87,7 @@ def test_permissions_have_the_partition_of_the_region() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "names", "said"),
+    ("command", "names", "message"),
     [
         ("kess", {"table": "Orders"}, "Give one of keys, each"),
         ("keys", {}, "a name as `table`"),
@@ -96,8 +96,8 @@ def test_permissions_have_the_partition_of_the_region() -> None:
         ("keys", {"table": 'Orders", "*'}, "a name as `table`"),
     ],
 )
-def test_permissions_need_names(command: str, names: dict, said: str) -> None:
-    with pytest.raises(CannotStart, match=said):
+def test_permissions_need_names(command: str, names: dict, message: str) -> None:
+    with pytest.raises(CannotStart, match=message):
         keyhop.permissions(command, **names)
 
 
@@ -106,22 +106,22 @@ def test_the_command_prints_the_policy(capsys: pytest.CaptureFixture) -> None:
     assert json.loads(capsys.readouterr().out) == keyhop.permissions("keys", "Orders")
 
 
-def test_a_new_record_keeps_what_a_stack_of_fewer_state_machines_cannot_show() -> None:
-    def calls(who: str, *resources: str) -> list[Call]:
+def test_a_new_record_keeps_calls_to_state_machines_that_the_stack_does_not_have() -> None:
+    def calls(caller: str, *resources: str) -> list[Call]:
         arn = "arn:aws:states:eu-west-1:111122223333"
-        return [Call(who, "states:DescribeExecution", f"{arn}:{one}") for one in resources]
+        return [Call(caller, "states:DescribeExecution", f"{arn}:{name}") for name in resources]
 
-    lacking = calls("lists", "stateMachine:Keyhop-ForEachKey", "execution:Keyhop-ForEachKey:e1")
-    gone = calls("lists", "stateMachine:Keyhop-Gone", "execution:Keyhop-EnumerateKeys:e1")
-    gone.append(Call("lists", "s3:GetObject", "arn:aws:s3:::old"))
-    recorded = {"lists": [[one.action, one.resource] for one in (*lacking, *gone)]}
+    kept_calls = calls("lists", "stateMachine:Keyhop-ForEachKey", "execution:Keyhop-ForEachKey:e1")
+    removed = calls("lists", "stateMachine:Keyhop-Gone", "execution:Keyhop-EnumerateKeys:e1")
+    removed.append(Call("lists", "s3:GetObject", "arn:aws:s3:::old"))
+    recorded = {"lists": [[call.action, call.resource] for call in (*kept_calls, *removed)]}
     recorded["forgotten"] = recorded["lists"]
     new = calls("lists", "stateMachine:Keyhop-EnumerateKeys")
-    assert with_others(new, recorded) == {*new, *lacking}
+    assert with_others(new, recorded) == {*new, *kept_calls}
 
 
 def _recorded(name: str) -> Iterator[Call]:
-    return (Call("somebody", *one) for one in _as_documented(calls_of(WAYS[name])))
+    return (Call("somebody", *call) for call in _as_documented(calls_of(SOURCES[name])))
 
 
 def _refused(name: str, statements: list) -> list[Call]:
@@ -131,10 +131,10 @@ def _refused(name: str, statements: list) -> list[Call]:
 
 
 def _as_documented(calls: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """On the tables that the documents name."""
+    """Yield the calls with the names of the documents' tables."""
     for action, resource in calls:
-        for name, shown in (("Keyhop-shards-Sharded", "Audit-shards"), ("Sharded", "Audit")):
-            resource = resource.replace(f"table/{name}", f"table/{shown}")
+        for name, documented in (("Keyhop-shards-Sharded", "Audit-shards"), ("Sharded", "Audit")):
+            resource = resource.replace(f"table/{name}", f"table/{documented}")
         for name in ("Kept", "Reported"):
             resource = resource.replace(f"table/{name}", "table/Orders")
         yield action, resource

@@ -1,4 +1,4 @@
-"""The examples of the pages about Python run, one after the other; a re-key on its own."""
+"""Tests that the examples of the pages about Python run, one after the other."""
 
 import inspect
 import re
@@ -16,7 +16,7 @@ from testing.databases import Database
 from testing.rekey_tasks import at_once
 from testing.s3 import MemoryS3
 from testing.servers import LOCAL_CREDENTIALS, ROOT
-from tests.docs.world import Time, tables
+from tests.docs.world import ManualClock, tables
 from tests.machine import Machine
 from tests.step_functions import StepFunctions, stack_of
 
@@ -29,14 +29,14 @@ items:
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", LOCAL_CREDENTIALS["region_name"])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
 
 
 def run(page: str, is_run: Callable[[str], bool] = lambda example: True) -> None:
-    """Run the examples of a page for which this is true."""
+    """Run the examples of a page for which `is_run` is true."""
     examples = filter(is_run, re.findall(r"(?ms)^```python\n(.*?)^```$", page))
     exec(compile("".join(examples), "a page about Python", "exec"), {"keyhop": keyhop})
 
@@ -61,7 +61,7 @@ def test_the_examples_run(
 ) -> None:
     expected = strict.collections("Orders", [3] * 20)
     monkeypatch.setenv("AWS_ENDPOINT_URL", strict.url)
-    monkeypatch.setattr(keyhop.Shards, "_clock", Time())
+    monkeypatch.setattr(keyhop.Shards, "_clock", ManualClock())
     machine = Machine(Runs(s3, "results", ["Orders"]))
     stack = stack_of(machine, StepFunctions(machine))
     monkeypatch.setattr(deployment, "open_stack", lambda name, endpoint: stack)
@@ -69,7 +69,7 @@ def test_the_examples_run(
     strict.create("Audit-shards", ("path", "S"), None)
     strict.create("Views", ("page", "S"), ("part", "S"))
     table = keyhop.ShardedTable(
-        "Audit", metadata="Audit-shards", endpoint_url=strict.url, clock=Time()
+        "Audit", metadata="Audit-shards", endpoint_url=strict.url, clock=ManualClock()
     )
     table.put_item(Item={"path": "/f.txt", "at": "2026-11-21"})
     run(TEXT, lambda example: "keyhop.Rekey" not in example)
@@ -83,7 +83,7 @@ def test_the_examples_run(
 def test_the_example_of_a_re_key_runs(
     dynamodb: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """It needs a database whose tables can be changed."""
+    """The example needs a database with tables that can be changed."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", dynamodb.url)
     monkeypatch.setattr(keyhop.Rekey, "_tasks", staticmethod(at_once))
     Path("by-day.yaml").write_text(TEMPLATE)
@@ -95,13 +95,13 @@ def test_the_example_of_a_re_key_runs(
     assert capsys.readouterr().out.splitlines()[-3:] == expected
 
 
-def test_each_public_function_and_class_is_named() -> None:
+def test_the_page_names_each_public_function_and_class() -> None:
     for name in set(keyhop.__all__) - {"Keys"}:
         assert f"`{name}`" in TEXT or f"keyhop.{name}" in TEXT, name
 
 
 def described_by_arguments() -> Iterator[tuple[str, Callable[..., Any], str]]:
-    """The functions and the constructors that users call, with what documents their arguments."""
+    """Yield the public functions and constructors, with the documentation of their arguments."""
     for name in keyhop.__all__:
         value = getattr(keyhop, name)
         is_result = is_dataclass(value) or value in (keyhop.Keys, keyhop.ItemTable)
@@ -112,7 +112,7 @@ def described_by_arguments() -> Iterator[tuple[str, Callable[..., Any], str]]:
 
 
 @pytest.mark.parametrize(("name", "call", "text"), [*described_by_arguments()])
-def test_each_argument_is_described(name: str, call: Callable[..., Any], text: str) -> None:
+def test_each_argument_is_documented(name: str, call: Callable[..., Any], text: str) -> None:
     lines = re.findall(r"(?m)^ +(\w+(?:, \w+)*): ", text.partition("Args:")[2])
     described = {argument for line in lines for argument in line.split(", ")}
     assert set(inspect.signature(call).parameters) - {"self"} <= described

@@ -1,7 +1,4 @@
-"""README.md is one screen or two, and its status is that of docs/internals/claims.md.
-
-The pages that people read first are short, and each how-to page has the same order.
-"""
+"""Tests of the length of the first pages, the order of how-to pages, and the README's status."""
 
 import re
 import subprocess
@@ -27,28 +24,28 @@ ORDER = [
     "## How to undo it",
 ]
 COLLECTIONS = ("key-patterns.md", "sharding-patterns.md")
-"""How-to pages that are collections of patterns."""
+"""The how-to pages that are collections of patterns, which have no common order."""
 HOW_TO = [page for page in sorted((DOCS / "how-to").glob("*.md")) if page.name not in COLLECTIONS]
 
 
-def test_it_is_short() -> None:
+def test_the_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= LONGEST
 
 
-def test_what_people_read_first_is_short() -> None:
+def test_the_pages_that_people_read_first_are_short() -> None:
     pages = [README, DOCS / "index.md", *DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")]
     assert sum(len(page.read_text().split()) for page in pages) <= MOST_WORDS
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=name_of)
-def test_a_how_to_page_has_the_order_of_the_others(page: Path) -> None:
+def test_each_how_to_page_has_the_same_order(page: Path) -> None:
     headings = re.findall(r"^## .*", prose(page), re.MULTILINE)
     assert [heading for heading in headings if heading in ORDER] == ORDER
 
 
-def test_its_status_counts_the_claims() -> None:
+def test_the_status_of_the_readme_counts_the_claims() -> None:
     kinds = Counter(claim.known_by for claim in claims())
-    told = " ".join(README.read_text().replace("\n> ", " ").split())
+    readme = " ".join(README.read_text().replace("\n> ", " ").split())
     for text in (
         f"Of {kinds.total()} statements",
         f"{kinds['documentation']} are from AWS's documentation",
@@ -56,17 +53,17 @@ def test_its_status_counts_the_claims() -> None:
         f"{kinds['assumption']} are assumptions",
         f"and {kinds['live']} wait",
     ):
-        assert text in told
+        assert text in readme
 
 
-def test_every_target_of_make_is_one() -> None:
-    made = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+def test_the_pages_mention_only_existing_targets_of_make() -> None:
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
-        named = re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)
-        assert set(named) <= made, page
+        mentioned = re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)
+        assert set(mentioned) <= targets, page
 
 
-def test_the_help_of_make_names_every_target_and_fits_a_screen() -> None:
+def test_the_help_of_make_lists_every_target_and_fits_a_screen() -> None:
     command = ["make", "--no-print-directory", "help"]
     help_ = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     lines = help_.stdout.splitlines()
@@ -78,20 +75,19 @@ def test_the_help_of_make_names_every_target_and_fits_a_screen() -> None:
     assert set(targets[1].split()) == set(re.findall(r"make ([a-z-]+)", help_.stdout))
 
 
-def test_the_address_of_the_project_is_said_in_one_place() -> None:
-    """Until it is published, nobody is told to install a name that may belong to others."""
+def test_every_link_to_the_project_has_the_address_of_pyproject_toml() -> None:
+    """Before it is published, no page suggests to install a name that may belong to others."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     address = project["urls"]["Repository"]
     for path in (*PAGES, *ROOT.glob("examples/**/*.py"), *ROOT.glob(".github/**/*.yml")):
         text = path.read_text()
-        named = re.findall(r"https?://[^\s)\"'>]*keyhop[^\s)\"'>]*", text)
-        assert all(one.startswith(address) for one in named), path
+        urls = re.findall(r"https?://[^\s)\"'>]*keyhop[^\s)\"'>]*", text)
+        assert all(url.startswith(address) for url in urls), path
         if ".invalid/" in address:
             assert not re.search(r"install '?keyhop", text), path
 
 
-def test_what_is_first_is_said_first() -> None:
-    """For whom, what the table needs, and that nothing ran on AWS, on the first screen."""
+def test_the_first_screen_has_the_audience_the_requirements_and_the_status() -> None:
     first = " ".join(prose(README).splitlines()[:20])
     assert "For people with" in first
     assert "needs a **sort key**" in first

@@ -1,4 +1,4 @@
-"""report-sources.md: its example samples requests, and its templates are templates."""
+"""Tests that the example and the templates in report-sources.md work."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_the_example_samples_requests(tmp_path: Path, monkeypatch: pytest.Monkey
     assert facts.shapes[0].conditions == ("PK",)
 
 
-def test_what_is_said_of_the_sampler_is_so():
+def test_the_page_has_the_limits_of_the_sampler():
     assert f"one request of {round(1 / sampler.SHARE)}".replace("20", "twenty") in TEXT
     assert f"({sampler.MOST_BYTES >> 20} MiB)" in TEXT
     assert f"first {sampler.MOST_LOOKED_AT} items" in " ".join(TEXT.split())
@@ -45,8 +45,8 @@ def test_what_is_said_of_the_sampler_is_so():
     assert sampler.SOON == 1
 
 
-def test_each_template_is_one():
+def test_each_template_is_valid():
     templates = re.findall(r"\{[^{}`<\n]+\}", TEXT.partition("## Candidate keys")[2])
     assert len(templates) > 8
-    for one in templates:
-        candidate(f"PK={one.replace('&#124;', '|')}")
+    for template in templates:
+        candidate(f"PK={template.replace('&#124;', '|')}")

@@ -1,4 +1,4 @@
-"""report-statistics.md is what was measured, and what was measured reaches the bars."""
+"""Tests that report-statistics.md has the measured figures, and that these reach their limits."""
 
 import json
 
@@ -10,12 +10,12 @@ RESULTS = json.loads(FIGURES.read_text())
 AT_3_000 = RESULTS["coverage"]["3000"]
 
 
-def test_the_page_is_made_of_the_figures() -> None:
+def test_the_page_is_generated_from_the_figures() -> None:
     assert REPORT.read_text() == "\n".join(lines(RESULTS)) + "\n"
 
 
 @pytest.mark.parametrize("name", AT_3_000)
-def test_intervals_hold_what_they_promise(name: str) -> None:
+def test_intervals_have_their_coverage(name: str) -> None:
     for budget in ("300", "3000"):
         figures = RESULTS["coverage"][budget][name]["figures"]
         for figure in ("keys", "median", "p90"):
@@ -25,13 +25,13 @@ def test_intervals_hold_what_they_promise(name: str) -> None:
     assert all(figures[figure][0] >= 0.9 for figure in ("keys", "median", "giants"))
 
 
-def test_a_giant_is_found_and_clean_tables_raise_no_alarm() -> None:
+def test_a_giant_is_detected_and_even_tables_raise_no_alarm() -> None:
     assert AT_3_000["one key of 40 %"]["alarms"] >= 0.99
     for name in ("equal", "lognormal, sigma 1"):
         assert AT_3_000[name]["false"] <= 0.02
 
 
-def test_the_largest_and_the_lengths() -> None:
+def test_the_largest_keys_are_found_and_lengths_are_estimated() -> None:
     assert RESULTS["recall"]["1.0"][0] >= 0.95
     low, high, _ = RESULTS["lengths"]["Poisson times"]["9"]
     assert low >= 0.65

@@ -1,4 +1,4 @@
-"""sharding-boto3.md: each parameter of boto3 has a row, which says what the code does."""
+"""Tests that sharding-boto3.md has a correct row for each parameter of boto3."""
 
 import inspect
 import re
@@ -18,65 +18,65 @@ CALLS = ("put_item", "get_item", "update_item", "delete_item", "query", "batch_g
 
 
 @pytest.fixture(scope="module")
-def boto3s() -> set[tuple[str, str]]:
-    """boto3's calls and parameters."""
+def boto3_parameters() -> set[tuple[str, str]]:
+    """The calls of boto3 and their parameters."""
     resource = boto3.resource("dynamodb", region_name="us-east-1")
     model = resource.meta.client.meta.service_model
-    found = set()
+    parameters = set()
     for call in CALLS:
         operation = "".join(map(str.capitalize, call.split("_")))
         members = model.operation_model(operation).input_shape.members
-        found |= {(call, name) for name in members if name != "TableName"}
-    found |= {("RequestItems", name) for name in model.shape_for("KeysAndAttributes").members}
-    return found | {("batch_writer", name) for name in _named(TableResource.batch_writer)}
+        parameters |= {(call, name) for name in members if name != "TableName"}
+    parameters |= {("RequestItems", name) for name in model.shape_for("KeysAndAttributes").members}
+    return parameters | {("batch_writer", name) for name in _names(TableResource.batch_writer)}
 
 
-def _named(function: Callable[..., Any]) -> set[str]:
+def _names(function: Callable[..., Any]) -> set[str]:
     return set(inspect.signature(function).parameters) - {"self"}
 
 
-def taken(call: str) -> set[str]:
-    """What the code takes, by its signatures."""
+def accepted(call: str) -> set[str]:
+    """Return the parameters that a method of the library accepts."""
     if call == "RequestItems":
         return set(BatchGot.__annotations__)
     function = getattr(ShardedTable, call)
-    found: set[str] = set()
-    for one in get_overloads(function) or [function]:
-        found |= _named(one)
-        for hint in get_type_hints(one).values():
+    names: set[str] = set()
+    for overload in get_overloads(function) or [function]:
+        names |= _names(overload)
+        for hint in get_type_hints(overload).values():
             if get_origin(hint) is Unpack:
-                found |= set(get_args(hint)[0].__annotations__)
-    return found
+                names |= set(get_args(hint)[0].__annotations__)
+    return names
 
 
 def rows() -> dict[tuple[str, str], str]:
-    """What the page says is here, by call and parameter."""
-    found = {}
+    """Return the last column of the page's table, by call and parameter."""
+    texts = {}
     table = PAGE.partition("## Parameters")[2].partition("\n## ")[0]
     for line in re.findall(r"^\| `.*\|$", table, re.MULTILINE):
-        calls, parameter, _, here = [cell.strip() for cell in line.strip("|").split(" | ")]
+        calls, parameter, _, text = [cell.strip() for cell in line.strip("|").split(" | ")]
         for call in re.findall(r"`(\w+)`", calls):
             name = parameter.strip("`")
-            assert (call, name) not in found
-            found[call, name] = here
-    return found
+            assert (call, name) not in texts
+            texts[call, name] = text
+    return texts
 
 
-def test_each_parameter_of_boto3_has_a_row(boto3s: set[tuple[str, str]]) -> None:
-    assert rows().keys() == boto3s
+def test_each_parameter_of_boto3_has_a_row(boto3_parameters: set[tuple[str, str]]) -> None:
+    assert rows().keys() == boto3_parameters
 
 
-def test_a_row_says_what_the_code_does() -> None:
-    for (call, name), here in rows().items():
-        assert (name in taken(call)) == (not here.startswith("refused")), (call, name)
-        assert (name in REFUSED) == here.startswith("refused"), (call, name)
+def test_a_row_describes_the_behaviour_of_the_code() -> None:
+    for (call, name), text in rows().items():
+        assert (name in accepted(call)) == (not text.startswith("refused")), (call, name)
+        assert (name in REFUSED) == text.startswith("refused"), (call, name)
 
 
-def test_a_batch_takes_what_boto3s_takes() -> None:
+def test_a_batch_accepts_the_parameters_of_boto3() -> None:
     for call in ("put_item", "delete_item"):
-        assert _named(getattr(TableBatch, call)) == _named(getattr(BatchWriter, call))
+        assert _names(getattr(TableBatch, call)) == _names(getattr(BatchWriter, call))
 
 
-def test_what_cannot_be_is_told() -> None:
-    told = PAGE.partition("## What cannot be")[2]
-    assert all(f"`{name}`" in told for name in ELSEWHERE)
+def test_the_page_lists_what_is_not_possible() -> None:
+    section = PAGE.partition("## What cannot be")[2]
+    assert all(f"`{name}`" in section for name in ELSEWHERE)

@@ -1,7 +1,7 @@
-"""Where sessions are played: tables with data, AWS on loopback, and who asks for what.
+"""The environment of sessions: tables with data, AWS on loopback, and a recorder of calls.
 
-Orders has 120 customers with 6 orders each, and an index by-day; Audit is sharded, and has keys
-that themselves end like shards.
+Orders has 120 customers with 6 orders each, and an index by-day. Audit is sharded, and has logical
+keys that end like the names of shards.
 """
 
 import io
@@ -22,36 +22,37 @@ from keyhop.sharding.table import ShardedTable
 
 from testing.databases import BY_DAY, Database
 from testing.rekey_tasks import at_once
-from tests.docs.sessions import Ended, Run, blocks
+from tests.docs.sessions import Result, Run, blocks
 from tests.infra.template import ACCOUNT
 from tests.recording.calls import Kinds
 from tests.recording.proxy import Answer, Request
 from tests.recording.recorder import Recorder
 
-PEOPLE = "Person-"
-"""Begins the session token of a command: it names who asks."""
+CALLER_PREFIX = "Person-"
+"""The prefix of a command's session token, which names the caller."""
 
 TABLES = ("Orders", "Audit", "Audit-shards")
-NEW = ("OrdersByDay", "OrdersByDay.rekey")
-"""Made by sessions."""
+CREATED = ("OrdersByDay", "OrdersByDay.rekey")
+"""The tables that sessions create."""
 
-KINDS = Kinds({name: name for name in (*TABLES, *NEW)}, "Orders", frozenset((*TABLES, *NEW)))
-OUR_REGION = "us-east-1"
-"""Its prices are known."""
+NAMES = (*TABLES, *CREATED)
+KINDS = Kinds(dict(zip(NAMES, NAMES, strict=True)), "Orders", frozenset(NAMES))
+REGION = "us-east-1"
+"""A region whose prices Keyhop has."""
 
-HOT = "/srv/budget.xlsx"
-BEGAN = 1_795_000_000.0
-"""When the sessions of sharded tables happen; their clock goes on when somebody waits."""
+HOT_KEY = "/srv/budget.xlsx"
+START_TIME = 1_795_000_000.0
+"""The start time of the sessions of sharded tables."""
 
-TELLING = ("--index", "--logical", "--metadata", "--stack", "--remote")
-"""Options by which a command asks for more than without them."""
+EXTRA_OPTIONS = ("--index", "--logical", "--metadata", "--stack", "--remote")
+"""Options with which a command makes more kinds of calls."""
 
 
-class Time:
-    """A clock that goes on when somebody waits, and only then."""
+class ManualClock:
+    """A clock that advances only when the code sleeps."""
 
     def __init__(self) -> None:
-        self.now = BEGAN
+        self.now = START_TIME
 
     def monotonic(self) -> float:
         return self.now
@@ -63,15 +64,15 @@ class Time:
         self.now += seconds
 
 
-class People(Recorder):
-    """Takes down what commands ask for."""
+class CommandRecorder(Recorder):
+    """A recorder of the calls of commands."""
 
     def __init__(self) -> None:
-        super().__init__(KINDS, PEOPLE)
+        super().__init__(KINDS, CALLER_PREFIX)
 
 
-class Alone(People):
-    """Of DynamoDB Local alone: answers for other services, and gives its ARNs an account."""
+class LocalRecorder(CommandRecorder):
+    """A recorder before DynamoDB Local, which answers for other services and rewrites ARNs."""
 
     def before(self, request: Request) -> Answer | None:
         answer = super().before(request)
@@ -81,13 +82,13 @@ class Alone(People):
 
     def after(self, request: Request, answer: Answer) -> Answer:
         answer = super().after(request, answer)
-        body = answer.body.replace(b"ddblocal:000000000000", f"{OUR_REGION}:{ACCOUNT}".encode())
-        kept = {k: v for k, v in answer.headers.items() if k.lower() != "x-amz-crc32"}
-        return Answer(answer.status, body, kept)
+        body = answer.body.replace(b"ddblocal:000000000000", f"{REGION}:{ACCOUNT}".encode())
+        headers = {k: v for k, v in answer.headers.items() if k.lower() != "x-amz-crc32"}
+        return Answer(answer.status, body, headers)
 
 
-def ways() -> dict[str, click.Command]:
-    """Each command, by its words."""
+def command_names() -> dict[str, click.Command]:
+    """Return each command by its words, for example `keyhop index build`."""
     return dict(_below(command, "keyhop"))
 
 
@@ -99,22 +100,23 @@ def _below(group: click.Command, name: str) -> Iterator[tuple[str, click.Command
         yield from _below(sub, f"{name} {child}")
 
 
-def way_of(arguments: list[str]) -> str:
-    """Who asks: the command's words, and the options that make a difference."""
-    told = ["keyhop", *arguments]
-    name = max((way for way in ways() if told[: len(way.split())] == way.split()), default="keyhop")
-    return " ".join((name, *(option for option in TELLING if option in arguments)))
+def caller_of(arguments: list[str]) -> str:
+    """Return the name of a caller: the command's words, and its options in EXTRA_OPTIONS."""
+    words = ["keyhop", *arguments]
+    names = [name for name in command_names() if words[: len(name.split())] == name.split()]
+    options = [option for option in EXTRA_OPTIONS if option in arguments]
+    return " ".join((max(names, default="keyhop"), *options))
 
 
 @contextmanager
-def at_home(folder: Path, **environment: str) -> Iterator[Run]:
-    """`keyhop` as somebody has it in whose environment stands where his AWS is."""
+def command_in(folder: Path, **environment: str) -> Iterator[Run]:
+    """Yield a runner of `keyhop` in a folder, with the given environment variables."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("AWS_", "KEYHOP_"))]:
             patch.delenv(name)
         for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
             patch.setenv(name, os.devnull)
-        patch.setenv("AWS_REGION", OUR_REGION)
+        patch.setenv("AWS_REGION", REGION)
         patch.setenv("AWS_ACCESS_KEY_ID", "ana")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         for name, value in environment.items():
@@ -122,16 +124,16 @@ def at_home(folder: Path, **environment: str) -> Iterator[Run]:
         patch.setenv("XDG_STATE_HOME", str(folder / ".local" / "state"))
         patch.setenv("COLUMNS", "100")
         patch.chdir(folder)
-        patch.setattr(Shards, "_clock", Time())
+        patch.setattr(Shards, "_clock", ManualClock())
         patch.setattr(Rekey, "_tasks", staticmethod(at_once))
 
-        def keyhop(arguments: list[str], apart: bool) -> Ended:
-            patch.setenv("AWS_SESSION_TOKEN", PEOPLE + way_of(arguments))
-            out, said = io.BytesIO(), io.BytesIO()
-            to_out, to_said = _text(out), _text(said if apart else out)
-            with redirect_stdout(to_out), redirect_stderr(to_said):
+        def keyhop(arguments: list[str], is_redirected: bool) -> Result:
+            patch.setenv("AWS_SESSION_TOKEN", CALLER_PREFIX + caller_of(arguments))
+            stdout, stderr = io.BytesIO(), io.BytesIO()
+            stdout_text, stderr_text = _text(stdout), _text(stderr if is_redirected else stdout)
+            with redirect_stdout(stdout_text), redirect_stderr(stderr_text):
                 status = main(arguments)
-            return Ended(status, said.getvalue().decode(), out.getvalue())
+            return Result(status, stderr.getvalue().decode(), stdout.getvalue())
 
         yield keyhop
 
@@ -141,22 +143,20 @@ def _text(stream: io.BytesIO) -> io.TextIOWrapper:
 
 
 @contextmanager
-def tables(database: Database, wanted: set[str]) -> Iterator[None]:
-    """Those of TABLES that are wanted, until the block ends."""
-    made = [
-        name for name in TABLES if any(one.startswith(name.partition("-")[0]) for one in wanted)
-    ]
+def tables(database: Database, names: set[str]) -> Iterator[None]:
+    """Create the tables of TABLES with these names or prefixes, and delete them afterwards."""
+    created = [name for name in TABLES if any(n.startswith(name.split("-")[0]) for n in names)]
     try:
-        if "Orders" in made:
+        if "Orders" in created:
             database.create("Orders", ("customer", "S"), ("order", "S"), **BY_DAY)
             database.fill("Orders", _orders())
-        if "Audit" in made:
+        if "Audit" in created:
             database.create("Audit", ("path", "S"), ("accessed", "S"))
             database.create("Audit-shards", ("path", "S"), None)
             _write_audit_log(database)
         yield
     finally:
-        for name in set(database.tables()) & {*made, *NEW}:
+        for name in set(database.tables()) & {*created, *CREATED}:
             database.client.delete_table(TableName=name)
 
 
@@ -169,7 +169,7 @@ def _orders() -> Iterator[dict[str, Any]]:
 
 
 def _write_audit_log(database: Database) -> None:
-    clock = Time()
+    clock = ManualClock()
     clock.now -= 86_400
     table = ShardedTable(
         "Audit",
@@ -181,24 +181,24 @@ def _write_audit_log(database: Database) -> None:
         endpoint_url=database.url,
     )
     for second in range(40):
-        for path in (HOT, f"/srv/photo_{second % 4}"):
+        for path in (HOT_KEY, f"/srv/photo_{second % 4}"):
             table.put_item(Item={"path": path, "accessed": f"{second:05}", "who": "ana"})
     table.close()
-    for shard in (1, 2, 3):  # of a key whose metadata somebody has deleted
+    for shard in (1, 2, 3):  # of a key whose metadata has been deleted
         item = {"path": {"S": f"/srv/lost.txt_{shard}"}, "accessed": {"S": "00001"}}
         database.client.put_item(TableName="Audit", Item=item)
 
 
 def use_library(url: str) -> None:
-    """What users of a ShardedTable do, as `writer` and as `reader`, on the table Audit."""
-    clock = Time()
+    """Call the methods of a ShardedTable on the table Audit, as `writer` and as `reader`."""
+    clock = ManualClock()
     shared = {"metadata": "Audit-shards", "endpoint_url": url, "clock": clock}
-    shared |= {"placement": "random", "append_only": True}  # as the table's log is written
+    shared |= {"placement": "random", "append_only": True}  # as in _write_audit_log
     key = {"path": "/srv/notes.txt", "accessed": "00001"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "ana")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        patch.setenv("AWS_SESSION_TOKEN", f"{PEOPLE}writer")
+        patch.setenv("AWS_SESSION_TOKEN", f"{CALLER_PREFIX}writer")
         table = ShardedTable("Audit", **shared)
         table.put_item(Item={**key, "who": "ana"})
         table.put_item(Item={**key, "path": "/srv/other.txt"})
@@ -211,7 +211,7 @@ def use_library(url: str) -> None:
         table.batch_write({**key, "accessed": f"{number:05}"} for number in range(5))
         table.delete_item(Key=key)
         table.close()
-        patch.setenv("AWS_SESSION_TOKEN", f"{PEOPLE}reader")
+        patch.setenv("AWS_SESSION_TOKEN", f"{CALLER_PREFIX}reader")
         table = ShardedTable("Audit", **shared)
         assert "Item" not in table.get_item(Key=key)
         assert table.get_item(Key={**key, "path": "/srv/other.txt"})
@@ -219,7 +219,7 @@ def use_library(url: str) -> None:
         table.close()
 
 
-def named(page: str) -> set[str]:
-    """The tables that a page's sessions name."""
-    told = " ".join(step.command for block in blocks(page) for step in block.steps)
-    return {name for name in TABLES if name in told}
+def tables_of(page: str) -> set[str]:
+    """Return the tables that a page's sessions name."""
+    commands = " ".join(step.command for block in blocks(page) for step in block.steps)
+    return {name for name in TABLES if name in commands}

@@ -1,11 +1,12 @@
-"""Writes what commands print now into the documents, and permissions.md: `make sessions`.
+"""Write the current output of commands into the documents, and permissions.md: `make sessions`.
 
-With --stack also those that need the deployed stack, on a laptop cloud; else these stay.
+With --stack, also play the sessions that need the deployed stack, on a laptop cloud.
 """
 
 import sys
 import tempfile
 from collections.abc import Set
+from functools import partial
 from pathlib import Path
 
 from local.cloud import Cloud, laptop_cloud
@@ -16,67 +17,66 @@ from tests.docs import permissions
 from tests.docs.deployed import STAND_INS, at_work, printed
 from tests.docs.pages import PAGES
 from tests.docs.sessions import COMMANDS, SESSION, STACK, blocks, lines, play, rewritten
-from tests.docs.world import Alone, at_home, named, tables, use_library
+from tests.docs.world import LocalRecorder, command_in, tables, tables_of, use_library
 from tests.infra import recorded
 
 
 def main() -> None:
-    permissions.write_calls("calls.json", here())
+    permissions.write_calls("calls.json", play_local_pages())
     if "--stack" in sys.argv:
-        permissions.write_calls("calls_of_stacks.json", on_a_stack())
+        permissions.write_calls("calls_of_stacks.json", play_stack_pages())
     permissions.write()
 
 
-def _with(*kinds: str) -> list[Path]:
+def _pages_with(*kinds: str) -> list[Path]:
     return [
         page for page in PAGES if any(block.kind in kinds for block in blocks(page.read_text()))
     ]
 
 
-def here() -> Set[Call]:
-    """What is asked for."""
-    people = Alone()
-    with dynamodb_local() as url, people.seen(url) as front:
+def play_local_pages() -> Set[Call]:
+    """Renew the pages that need no stack, and return the recorded calls."""
+    recorder = LocalRecorder()
+    with dynamodb_local() as url, recorder.seen(url) as proxy_url:
         database = Database("dynamodb_local", url)
-        for page in _with(SESSION, COMMANDS):
-            _rewrite(page, database, front)
+        for page in _pages_with(SESSION, COMMANDS):
+            _rewrite(page, database, proxy_url)
         with tables(database, {"Audit"}):
-            use_library(front)
-    return people.calls
+            use_library(proxy_url)
+    return recorder.calls
 
 
 def _rewrite(page: Path, database: Database, url: str) -> None:
     text = page.read_text()
     with (
         tempfile.TemporaryDirectory() as name,
-        tables(database, named(text)),
-        at_home(Path(name), AWS_ENDPOINT_URL=url) as keyhop,
+        tables(database, tables_of(text)),
+        command_in(Path(name), AWS_ENDPOINT_URL=url) as keyhop,
     ):
         folder = Path(name)
         page.write_text(
-            rewritten(text, SESSION, COMMANDS, lambda one: lines(play(one, folder, keyhop), folder))
+            rewritten(text, SESSION, COMMANDS, lambda c: lines(play(c, folder, keyhop), folder))
         )
 
 
-def on_a_stack() -> Set[Call]:
-    """What is asked for."""
+def play_stack_pages() -> Set[Call]:
+    """Renew the pages that need a stack, and return the recorded calls."""
     with laptop_cloud() as cloud, tempfile.TemporaryDirectory() as name:
         _fill(cloud)
-        with at_work(cloud, Path(name)) as (people, keyhop):
-            for page in _with(STACK):
-                new = rewritten(
-                    page.read_text(), STACK, STACK, lambda one: printed(one, Path(name), keyhop)
-                )
-                page.write_text(new)
-    return people.calls
+        with at_work(cloud, Path(name)) as (recorder, keyhop):
+            for page in _pages_with(STACK):
+                text = page.read_text()
+                run = partial(printed, folder=Path(name), keyhop=keyhop)
+                page.write_text(rewritten(text, STACK, STACK, run))
+    return recorder.calls
 
 
 def _fill(cloud: Cloud) -> None:
     Database("dynamodb_local", cloud.dynamodb).collections(
         STAND_INS["Orders"], [1, 6, 1, 25, 2] * 60, filling=300
     )
-    kept = {"table": "Kept", "keyIndex": True}
-    cloud.deploy([*STAND_INS.values(), kept, recorded.SHARDED], workerTimeoutSeconds="30")
+    indexed = {"table": "Kept", "keyIndex": True}
+    cloud.deploy([*STAND_INS.values(), indexed, recorded.SHARDED], workerTimeoutSeconds="30")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Golden files: what Keyhop did, and said, before it was rebuilt; see capture.py."""
+"""Golden files, which record the behaviour and the texts of Keyhop; see capture/."""

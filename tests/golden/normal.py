@@ -1,4 +1,7 @@
-"""What is random or bound to time, replaced; JSON with a line for each entry. No project code."""
+"""Replace random and time-dependent values, and format JSON with one line per entry.
+
+This module uses no project code.
+"""
 
 import json
 import re
@@ -16,36 +19,29 @@ RANDOM = (
 )
 VARYING = {
     *("requests", "items_read", "read_units", "no_progress_hops", "retries", "seconds", "dollars"),
-    *(
-        "planning_seconds",
-        "worker_seconds",
-        "invocations",
-        "strong_reads",
-        "write_units",
-        "write_requests",
-        "age_seconds",
-    ),
+    *("planning_seconds", "worker_seconds", "invocations", "strong_reads"),
+    *("write_units", "write_requests", "age_seconds"),
 }
-"""Names of numbers that depend on time, or that a better way of reading may change."""
+"""The names of numbers that depend on time, or that a better way of reading may change."""
 UNORDERED = {"missing", "surplus", "late", "occupied", "DependsOn"}
-"""Names of lists whose order is not promised: examples of keys, what CloudFormation makes first."""
+"""The names of lists without a guaranteed order: examples of keys, and dependencies."""
 HIDDEN = {"attempt", "worker", "software_version", "identity"}
-"""Names of texts that no other run, or no other version, has."""
+"""The names of texts that differ between runs or versions."""
 
 
-def text(said: str) -> str:
-    """A text without what is random in it."""
+def text(value: str) -> str:
+    """Replace the random parts of a text."""
     for pattern, name in RANDOM:
-        said = re.sub(pattern, name, said)
-    return said
+        value = re.sub(pattern, name, value)
+    return value
 
 
 def normal(value: Any, name: str = "") -> Any:
-    """JSON without what is random; numbers that vary become <number>."""
+    """Replace the random values in JSON, and replace varying numbers with <number>."""
     if isinstance(value, Mapping):
         if name == "cost":
             return shape([value])
-        return {text(str(key)): normal(one, str(key)) for key, one in value.items()}
+        return {text(str(key)): normal(item, str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return sorted(map(normal, value), key=repr) if name in UNORDERED else [*map(normal, value)]
     if name in VARYING and isinstance(value, int | float) and not isinstance(value, bool):
@@ -56,26 +52,27 @@ def normal(value: Any, name: str = "") -> Any:
 
 
 def shape(values: list[Any]) -> Any:
-    """What values have in common: names and types; numbers as names are one name."""
+    """Return the common structure of values: names and types, with numeric names merged."""
     if values and all(isinstance(value, Mapping) for value in values):
-        named: dict[str, list[Any]] = {}
+        values_by_name: dict[str, list[Any]] = {}
         for value in values:
-            for key, one in value.items():
-                named.setdefault("<n>" if str(key).isdigit() else key, []).append(one)
-        return {key: shape(named[key]) for key in sorted(named)}
+            for key, item in value.items():
+                values_by_name.setdefault("<n>" if str(key).isdigit() else key, []).append(item)
+        return {key: shape(values_by_name[key]) for key in sorted(values_by_name)}
     if values and all(isinstance(value, list) for value in values):
-        inner = [one for value in values for one in value]
+        inner = [item for value in values for item in value]
         return [shape(inner)] if inner else []
-    return " or ".join(sorted({"null" if v is None else type(v).__name__ for v in values}))
+    types = {"null" if value is None else type(value).__name__ for value in values}
+    return " or ".join(sorted(types))
 
 
 def pattern_of(path: str) -> str:
-    """A file's name without numbers and random parts."""
+    """Return the name of a file without numbers and random parts."""
     return re.sub(r"\d+(?=[-./]|$)", "<n>", text(path))
 
 
 def dump(value: Any, depth: int, indent: str = "") -> str:
-    """JSON with sorted names, opened to `depth`: below that, an entry is one line."""
+    """Format JSON with sorted names; below `depth`, each entry is one line."""
     if depth and value and isinstance(value, Mapping):
         items = (
             f"{indent} {json.dumps(name)}: {dump(value[name], depth - 1, indent + ' ')}"
@@ -83,6 +80,6 @@ def dump(value: Any, depth: int, indent: str = "") -> str:
         )
         return "{\n" + ",\n".join(items) + f"\n{indent}}}"
     if depth and value and isinstance(value, list):
-        items = (f"{indent} {dump(one, depth - 1, indent + ' ')}" for one in value)
+        items = (f"{indent} {dump(item, depth - 1, indent + ' ')}" for item in value)
         return "[\n" + ",\n".join(items) + f"\n{indent}]"
     return json.dumps(value, sort_keys=True, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Behaviour is what it was: each golden file is captured again and compared."""
+"""Tests that capture each golden file again, and compare it with the stored one."""
 
 import json
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from tests.golden.capture import deployment, index_runs
 from tests.golden.capture.contexts import CONTEXTS, FILES
 
 RENEW = "python -m tests.golden.capture --write"
-GONE = "(nothing)"
-RUNS = ("definitions.json", "exit_statuses.json", "runs/key_index.json")
-"""What takes seconds to capture again."""
-WHOLE = [
-    prove(name) if name in RUNS else name
+MISSING = "(nothing)"
+SLOW = ("definitions.json", "exit_statuses.json", "runs/key_index.json")
+"""The files that take seconds to capture."""
+COMPARED = [
+    prove(name) if name in SLOW else name
     for name in capture.CAPTURES
     if name not in ("identities.json", "errors.json")
 ]
 
 
 @pytest.fixture(autouse=True)
-def one_database(dynamodb_local_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of the other tests."""
+def shared_database(dynamodb_local_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the database of the other tests."""
     monkeypatch.setattr(index_runs, "dynamodb_local", lambda: nullcontext(dynamodb_local_url))
 
 
@@ -34,48 +34,49 @@ def stored(name: str) -> str:
 
 
 def differences(before: Any, now: Any, path: str = "") -> Iterator[str]:
-    """What differs, a line for each place."""
+    """Yield a text for each difference."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted({*before, *now}):
-            yield from differences(before.get(name, GONE), now.get(name, GONE), f"{path}/{name}")
+            pair = (before.get(name, MISSING), now.get(name, MISSING))
+            yield from differences(*pair, f"{path}/{name}")
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for place, pair in enumerate(zip(before, now, strict=True)):
             yield from differences(*pair, f"{path}/{place}")
     elif before != now:
-        yield f"{path}:\n  - {shown(before)}\n  + {shown(now)}"
+        yield f"{path}:\n  - {shortened(before)}\n  + {shortened(now)}"
 
 
-def shown(value: Any) -> str:
-    return GONE if value == GONE else json.dumps(value, ensure_ascii=False)[:2000]
+def shortened(value: Any) -> str:
+    return MISSING if value == MISSING else json.dumps(value, ensure_ascii=False)[:2000]
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_what_is_captured_is_what_it_was(name: str) -> None:
-    told = "\n".join(differences(json.loads(stored(name)), json.loads(capture.captured(name))))
-    if told:
-        pytest.fail(f"{name}: if this is meant, {RENEW} {name}\n{told}", False)
+@pytest.mark.parametrize("name", COMPARED)
+def test_the_captured_behaviour_has_not_changed(name: str) -> None:
+    report = "\n".join(differences(json.loads(stored(name)), json.loads(capture.captured(name))))
+    if report:
+        pytest.fail(f"{name}: if this is meant, {RENEW} {name}\n{report}", False)
 
 
-def test_errors_say_what_they_said() -> None:
-    """Wherever in the code they are said."""
+def test_the_sentences_of_errors_have_not_changed() -> None:
+    """The place of a sentence in the code may change."""
     before, now = set(json.loads(stored("errors.json"))), set(capture.errors())
-    told = [f"- {said}" for said in sorted(before - now)]
-    told += [f"+ {said}" for said in sorted(now - before)]
-    if told:
-        pytest.fail("\n".join(["errors.json: vanished (-), or new (+):", *told]), False)
+    changes = [f"- {sentence}" for sentence in sorted(before - now)]
+    changes += [f"+ {sentence}" for sentence in sorted(now - before)]
+    if changes:
+        pytest.fail("\n".join(["errors.json: vanished (-), or new (+):", *changes]), False)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_an_upgrade_of_a_deployed_stack_moves_no_id_of_a_stateful_or_named_resource(
+def test_an_upgrade_keeps_the_ids_of_stateful_and_named_resources(
     context: str,
 ) -> None:
-    """New resources may come; one that is there keeps its logical id, type and physical name."""
+    """An existing resource keeps its logical id, type and physical name; new ones are allowed."""
     before = json.loads(stored("identities.json"))[context]
     now = deployment.identities_in(deployment.template(context))
-    moved = [
+    changed = [
         f"{logical_id}: {json.dumps(resource)} -> {json.dumps(now.get(logical_id))}"
         for logical_id, resource in sorted(before.items())
         if now.get(logical_id) != resource
     ]
-    if moved:
-        pytest.fail("\n".join([f"{context}: moved or gone:", *moved]), False)
+    if changed:
+        pytest.fail("\n".join([f"{context}: moved or gone:", *changed]), False)

@@ -1,4 +1,4 @@
-"""Apps to synthesize stacks in: what they write goes with this process."""
+"""Apps to synthesize stacks in; their output is deleted with this process."""
 
 import tempfile
 from functools import cache
@@ -6,11 +6,11 @@ from functools import cache
 from aws_cdk import App
 
 WITHOUT_ASSETS = {"aws:cdk:bundling-stacks": []}
-"""What the CDK sets where nothing needs to be built."""
+"""The context that the CDK sets for commands that build no assets."""
 
 
-def app() -> App:
-    """One that builds no assets."""
+def asset_free_app() -> App:
+    """Return an app that builds no assets."""
     folder = tempfile.mkdtemp(dir=_folder().name)
     return App(context=WITHOUT_ASSETS, outdir=folder, stack_traces=False)
 

@@ -1,7 +1,6 @@
-"""What follows a failure in a definition: Choice, Pass and Fail states and RaiseAlarm, as strict
-as AWS.
+"""An interpreter for the Choice, Pass, Fail and RaiseAlarm states that follow a failure.
 
-A path that leads nowhere ends an execution of AWS with States.Runtime, and here with KeyError.
+A path that leads nowhere ends an execution on AWS with States.Runtime, and here with KeyError.
 """
 
 import json
@@ -16,9 +15,7 @@ _CALL = re.compile(r"States\.(\w+)\((.*)\)")
 
 @dataclass(frozen=True)
 class End:
-    """state: the last one, whose error and cause are the execution's. alarms: how often RaiseAlarm
-    was passed.
-    """
+    """The last state of an execution, with its error and cause, and the number of alarms raised."""
 
     state: str
     error: str
@@ -27,9 +24,9 @@ class End:
 
 
 def end_of(
-    states: Mapping[str, Any], name: str, given: Any, context: Mapping[str, Any] | None = None
+    states: Mapping[str, Any], name: str, data: Any, context: Mapping[str, Any] | None = None
 ) -> End:
-    """From the state `name`, with its input, to the Fail state that it leads to."""
+    """Follow the states from `name`, with its input, to the Fail state at the end."""
     alarms = 0
     while states[name]["Type"] != "Fail":
         state = states[name]
@@ -42,72 +39,70 @@ def end_of(
             continue
         if state["Type"] == "Choice":
             rules = state["Choices"]
-            matching = [rule["Next"] for rule in rules if _is_met(rule, given, context or {})]
+            matching = [rule["Next"] for rule in rules if _is_met(rule, data, context or {})]
             name = matching[0] if matching else state["Default"]
             continue
         assert state["Type"] == "Pass", state
         if "InputPath" in state:
-            given = value_of(state["InputPath"], given, {})
-        made = (
-            parameters(state["Parameters"], given, context or {})
-            if "Parameters" in state
-            else given
+            data = value_of(state["InputPath"], data, {})
+        result = (
+            parameters(state["Parameters"], data, context or {}) if "Parameters" in state else data
         )
-        where = state.get("ResultPath", "$").removeprefix("$").removeprefix(".")
-        given = {**given, where: made} if where else made
+        result_key = state.get("ResultPath", "$").removeprefix("$").removeprefix(".")
+        data = {**data, result_key: result} if result_key else result
         name = state["Next"]
-    error, cause = (_told(states[name], field, given) for field in ("Error", "Cause"))
+    error, cause = (_text(states[name], field, data) for field in ("Error", "Cause"))
     return End(name, error, cause, alarms)
 
 
-def parameters(template: Any, given: Any, context: Mapping[str, Any]) -> Any:
-    """A template, with what its paths lead to."""
+def parameters(template: Any, data: Any, context: Mapping[str, Any]) -> Any:
+    """Return a template with the values of its paths."""
     if not isinstance(template, dict):
         return template
     return {
-        key.removesuffix(".$"): value_of(value, given, context)
+        key.removesuffix(".$"): value_of(value, data, context)
         if key.endswith(".$")
-        else parameters(value, given, context)
+        else parameters(value, data, context)
         for key, value in template.items()
     }
 
 
-def value_of(expression: str, given: Any, context: Mapping[str, Any]) -> Any:
-    """What a path, or a call of an intrinsic function, comes to."""
+def value_of(expression: str, data: Any, context: Mapping[str, Any]) -> Any:
+    """Return the value of a path or of a call of an intrinsic function."""
     call = _CALL.fullmatch(expression)
     if call is None:
         return (
-            _at(expression[1:], context) if expression.startswith("$$") else _at(expression, given)
+            _at(expression[1:], context) if expression.startswith("$$") else _at(expression, data)
         )
     function, arguments = call.groups()
     if function == "Format":
         text, paths = re.fullmatch(r"'([^']*)'((?:, \$[\w.]+)*)", arguments).groups()  # type: ignore[union-attr]
-        values = [value_of(path, given, context) for path in paths.split(", ")[1:]]
+        values = [value_of(path, data, context) for path in paths.split(", ")[1:]]
         assert text.count("{}") == len(values)
         assert all(isinstance(value, str) for value in values)
         return text.format(*values)
-    value = value_of(arguments, given, context)
+    value = value_of(arguments, data, context)
     return {"StringToJson": json.loads, "JsonToString": json.dumps}[function](value)
 
 
-def _at(path: str, given: Any) -> Any:
+def _at(path: str, data: Any) -> Any:
     for part in path.removeprefix("$").split(".")[1:]:
-        given = given[part]
-    return given
+        data = data[part]
+    return data
 
 
-def _is_met(rule: Mapping[str, Any], given: Any, context: Mapping[str, Any]) -> bool:
+def _is_met(rule: Mapping[str, Any], data: Any, context: Mapping[str, Any]) -> bool:
     if "And" in rule:
-        return all(_is_met(one, given, context) for one in rule["And"])
+        return all(_is_met(part, data, context) for part in rule["And"])
     if "Or" in rule:
-        return any(_is_met(one, given, context) for one in rule["Or"])
+        return any(_is_met(part, data, context) for part in rule["Or"])
     if "IsPresent" in rule:
         try:
-            value_of(rule["Variable"], given, context)
+            value_of(rule["Variable"], data, context)
         except KeyError:
             return not rule["IsPresent"]
         return bool(rule["IsPresent"])
-    value = value_of(rule["Variable"], given, context)
+    value = value_of(rule["Variable"], data, context)
     if "BooleanEquals" in rule:
         return bool(value is rule["BooleanEquals"])
     if "StringMatches" in rule:
@@ -116,8 +111,8 @@ def _is_met(rule: Mapping[str, Any], given: Any, context: Mapping[str, Any]) -> 
     return bool(value == rule["StringEquals"])
 
 
-def _told(state: Mapping[str, Any], field: str, given: Any) -> str:
-    """What a Fail state says, which must be a text; it sees no context."""
-    told = value_of(state[f"{field}Path"], given, {}) if f"{field}Path" in state else state[field]
-    assert isinstance(told, str)
-    return told
+def _text(state: Mapping[str, Any], field: str, data: Any) -> str:
+    """Return a field of a Fail state, which must be a string; its path cannot use the context."""
+    text = value_of(state[f"{field}Path"], data, {}) if f"{field}Path" in state else state[field]
+    assert isinstance(text, str)
+    return text

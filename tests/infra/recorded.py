@@ -1,10 +1,10 @@
-"""The calls that the end-to-end tests have recorded: calls.json, written by
+"""The calls that the end-to-end tests have recorded in calls.json.
 
-`pytest -n0 tests/e2e --record-calls`, which has to run all of them.
+`pytest -n0 tests/e2e --record-calls` writes the file, and must run all of these tests.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from testing.iam.simulator import Call
@@ -15,7 +15,7 @@ SHARDED = {"table": "Sharded", "sharding": {"partitionKey": "path"}}
 METADATA = "Keyhop-shards-Sharded"
 KEY_INDEXES = ("Kept", "Chaos", "Unknown", "Unbuilt", "Building", "Denied")
 ON_KEYS = "arn:aws:lambda:us-east-1:000000000000:function:on-keys"
-"""A function of the laptop cloud that gets keys."""
+"""A function of the laptop cloud that receives keys."""
 KEYS_QUEUE = "arn:aws:sqs:us-east-1:000000000000:keys"
 PER_BATCH = "arn:aws:states:us-east-1:000000000000:stateMachine:PerBatch"
 EACH = {
@@ -32,7 +32,7 @@ EACH = {
 }
 REPORTED = {"table": "Reported", "report": True}
 REKEY = [{"source": "Rekeyed", "destination": "RekeyedByTenant"}]
-"""The context's pairs."""
+"""The pairs of tables in the context."""
 TABLES = [
     *("Whole", "Small", "Slow", "Odd"),
     *({"table": name, "keyIndex": True} for name in KEY_INDEXES),
@@ -41,23 +41,29 @@ TABLES = [
     REPORTED,
     *(table.name for table in enumerated(fixtures(LIVE_PREFIX))),
 ]
-"""What the deployment may touch; each test module has tables of its own."""
+"""The tables that the deployment may use; each test module has separate ones."""
 
 FILE = Path(__file__).with_name("calls.json")
 
 
 def read() -> list[Call]:
-    told = json.loads(FILE.read_text())
-    return [Call(caller, *one) for caller, calls in told.items() for one in calls]
+    calls_by_caller = json.loads(FILE.read_text())
+    return [Call(caller, *fields) for caller, calls in calls_by_caller.items() for fields in calls]
 
 
 def write(calls: Iterable[Call]) -> None:
-    """One line a call, in order, so that a change can be read."""
-    told: dict[str, list[list[str]]] = {}
+    FILE.write_text(to_json(calls, ("action", "resource", "context")))
+
+
+def to_json(calls: Iterable[Call], fields: Sequence[str]) -> str:
+    """Return fields of the calls by caller, sorted, with one line per call and no duplicates."""
+    rows_by_caller: dict[str, list[list[str]]] = {}
     for call in sorted(calls):
-        told.setdefault(call.caller, []).append([call.action, call.resource, call.context])
+        rows = rows_by_caller.setdefault(call.caller, [])
+        if (row := [getattr(call, field) for field in fields]) not in rows:
+            rows.append(row)
     text = ",\n".join(
-        f'"{caller}": [\n' + ",\n".join(f"  {json.dumps(one)}" for one in ones) + "\n]"
-        for caller, ones in told.items()
+        f"{json.dumps(caller)}: [\n" + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]"
+        for caller, rows in rows_by_caller.items()
     )
-    FILE.write_text(f"{{\n{text}\n}}\n")
+    return f"{{\n{text}\n}}\n"

@@ -1,6 +1,6 @@
-"""A template as the account would see it: references resolved, roles asked what they allow.
+"""A template with resolved references, and what its roles allow.
 
-Pseudo parameters have made-up values, and the bucket and the queue made-up names.
+The pseudo parameters, the bucket and the queue have example values.
 """
 
 import json
@@ -23,83 +23,83 @@ BUCKET_ARN = f"arn:aws:s3:::{BUCKET}"
 QUEUE_URL = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/the-failures"
 QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:the-failures"
 FUNCTIONS = ("PlanRun", "ScanSegments", "FinishRun", "VerifyRun", "CleanUp")
-"""Those of EnumerateKeys, which are always there."""
+"""The functions of EnumerateKeys, which every deployment has."""
 KEY_INDEX_FUNCTIONS = ("KeepIndex", "ManageIndex", "ReleaseKeeper", "WalkSegments")
-"""Those that are there if a table has keyIndex."""
+"""The functions that a deployment has if a table has keyIndex."""
 SHARDING_FUNCTIONS = ("WriteSharded", "QuerySharded", "MoveShards", "ProposeDrains")
-"""Those that are there if a table is sharded."""
+"""The functions that a deployment has if a table is sharded."""
 REPORT_FUNCTIONS = ("ExamineTable", "SampleTable", "ShowReport")
-"""Those that are there if a table has report."""
+"""The functions that a deployment has if a table has report."""
 REKEY_FUNCTIONS = ("Replicate", "BackfillItems", "CompareBoth", "CutOver")
-"""Those that are there if there is a pair in rekey."""
+"""The functions that a deployment has if rekey has a pair."""
 KEY_INDEX_MACHINES = ("BuildKeyIndex", "VerifyKeyIndex", "RemoveKeyIndex")
+OWNER_NAMES = {
+    "AWS::Lambda::Function": "FunctionName",
+    "AWS::StepFunctions::StateMachine": "StateMachineName",
+}
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A template, with the few questions that the tests ask."""
+    """A template, with the queries that the tests need."""
 
     body: Mapping[str, Any]
     _statements: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def of_type(self, kind: str) -> dict[str, Mapping[str, Any]]:
-        """The resources of a type, by logical id."""
+        """Return the resources of a type, by logical id."""
         return {
             name: resource
             for name, resource in self.body["Resources"].items()
             if resource["Type"] == kind
         }
 
+    def properties_of(self, *kinds: str) -> list[Mapping[str, Any]]:
+        """Return the properties of the resources of these types."""
+        resources = (resource for kind in kinds for resource in self.of_type(kind).values())
+        return [resource["Properties"] for resource in resources]
+
     def only(self, kind: str) -> Mapping[str, Any]:
-        """The one resource of a type."""
+        """Return the only resource of a type."""
         (resource,) = self.of_type(kind).values()
         return resource
 
     def function(self, name: str) -> Mapping[str, Any]:
-        """A function's properties, resolved."""
-        for function in self.of_type("AWS::Lambda::Function").values():
-            properties = self.resolve(function["Properties"])
+        """Return a function's properties, resolved."""
+        for properties in map(self.resolve, self.properties_of("AWS::Lambda::Function")):
             if properties["FunctionName"].endswith(f"-{name}"):
-                return properties
-        raise AssertionError(f"there is no function {name}")
+                return dict(properties)
+        raise AssertionError(f"the template has no function {name}")
 
     @property
     def owners(self) -> list[str]:
         """The functions and state machines, without the stack's name."""
-        kinds = {
-            "AWS::Lambda::Function": "FunctionName",
-            "AWS::StepFunctions::StateMachine": "StateMachineName",
-        }
-        named = [one["Properties"][kinds[k]] for k in kinds for one in self.of_type(k).values()]
-        return [name.rpartition("-")[2] for name in named]
-
-    @property
-    def state_machine(self) -> Mapping[str, Any]:
-        """EnumerateKeys' properties, resolved."""
-        return self.machine("EnumerateKeys")
+        names = [
+            properties[name_property]
+            for kind, name_property in OWNER_NAMES.items()
+            for properties in self.properties_of(kind)
+        ]
+        return [name.rpartition("-")[2] for name in names]
 
     def machine(self, name: str) -> Mapping[str, Any]:
-        """A state machine's properties, resolved."""
+        """Return a state machine's properties, resolved."""
         return self.resolve(self._raw(name))
 
     def environment(self, function: str) -> dict[str, str]:
-        """A function's variables."""
+        """Return a function's environment variables."""
         return dict(self.function(function)["Environment"]["Variables"])
 
     @property
     def alarms(self) -> dict[str, dict[str, Any]]:
         """The alarms' properties, resolved, by their names."""
-        found = (
-            self.resolve(alarm["Properties"])
-            for alarm in self.of_type("AWS::CloudWatch::Alarm").values()
-        )
-        return {properties["AlarmName"]: properties for properties in found}
+        alarms = map(self.resolve, self.properties_of("AWS::CloudWatch::Alarm"))
+        return {alarm["AlarmName"]: alarm for alarm in alarms}
 
     @property
     def widgets(self) -> dict[str, dict[str, Any]]:
-        """What the dashboard's widgets show, by their titles; of two of one title, the graph."""
-        shown = [one["properties"] for one in self.dashboard["widgets"] if one["type"] != "text"]
-        return {one["title"]: one for one in shown}
+        """The properties of the dashboard's widgets by title, without its texts."""
+        widgets = [item for item in self.dashboard["widgets"] if item["type"] != "text"]
+        return {item["properties"]["title"]: item["properties"] for item in widgets}
 
     @property
     def dashboard(self) -> dict[str, Any]:
@@ -108,41 +108,41 @@ class Deployed:
         return dict(json.loads(self.resolve(body)))
 
     def statements(self, owner: str) -> list[dict[str, Any]]:
-        """All statements on the role of a function or a state machine."""
+        """Return all statements on the role of a function or a state machine."""
         if owner not in self._statements:
             self._statements[owner] = self.statements_of(self._raw(owner))
         return self._statements[owner]
 
     def statements_of(self, properties: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """All statements on the role that a resource's properties name."""
+        """Return all statements on the role that a resource's properties name."""
         role = (properties.get("Role") or properties["RoleArn"])["Fn::GetAtt"][0]
         return [
             {
                 **self.resolve(statement),
                 "Action": _listed(statement["Action"]),
-                "Resource": [self.resolve(one) for one in _listed(statement["Resource"])],
+                "Resource": [self.resolve(resource) for resource in _listed(statement["Resource"])],
             }
-            for kind in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
-            for policy in self.of_type(kind).values()
-            if {"Ref": role} in policy["Properties"]["Roles"]
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            for policy in self.properties_of("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+            if {"Ref": role} in policy["Roles"]
+            for statement in policy["PolicyDocument"]["Statement"]
         ]
 
     def allows(self, owner: str, action: str, resource: str, **context: Any) -> bool:
-        """Whether the role may, as IAM would decide; context: values by condition key, or None.
+        """Return whether IAM would allow the role the action.
 
-        A condition key is written with `__` for its colon: dynamodb__Select="COUNT".
+        The context has a value or None per condition key, with `__` for its colon:
+        dynamodb__Select="COUNT".
         """
         return self.judge(Call.of(owner, action, resource, **context)).allowed
 
     def judge(self, call: Call) -> Decision:
-        """What IAM would say to the caller's role; raises NotAsked."""
+        """Return IAM's decision about the caller's role, or raise NotAsked."""
         return simulator().decide(self.statements(call.caller), call)
 
     def resolve(self, value: Any) -> Any:
-        """Intrinsic functions replaced by what they would be."""
+        """Replace the intrinsic functions in a value with their results."""
         if isinstance(value, list):
-            return [self.resolve(one) for one in value]
+            return [self.resolve(item) for item in value]
         if not isinstance(value, dict):
             return value
         if set(value) == {"Ref"}:
@@ -158,9 +158,9 @@ class Deployed:
             return separator.join(self.resolve(part) for part in parts)
         if set(value) == {"Fn::If"}:
             condition, yes, no = value["Fn::If"]
-            one, other = map(self.resolve, self.body["Conditions"][condition]["Fn::Equals"])
-            return self.resolve(yes if one == other else no)
-        return {key: self.resolve(one) for key, one in value.items()}
+            left, right = map(self.resolve, self.body["Conditions"][condition]["Fn::Equals"])
+            return self.resolve(yes if left == right else no)
+        return {key: self.resolve(item) for key, item in value.items()}
 
     def _reference(self, name: str) -> str:
         if name in PSEUDO:
@@ -171,8 +171,8 @@ class Deployed:
         if kind == "AWS::SQS::Queue":
             return QUEUE_URL
         if kind == "AWS::StepFunctions::StateMachine":
-            named = self.body["Resources"][name]["Properties"]["StateMachineName"]
-            return states_arn(f"stateMachine:{named}")
+            machine_name = self.body["Resources"][name]["Properties"]["StateMachineName"]
+            return states_arn(f"stateMachine:{machine_name}")
         if kind == "AWS::Lambda::Function":
             return str(self.body["Resources"][name]["Properties"]["FunctionName"])
         return name
@@ -182,8 +182,7 @@ class Deployed:
         if resource["Type"] == "AWS::S3::Bucket":
             return BUCKET_ARN
         if resource["Type"] == "AWS::Lambda::Function":
-            name = resource["Properties"]["FunctionName"]
-            return function_arn(name)
+            return function_arn(resource["Properties"]["FunctionName"])
         if resource["Type"] == "AWS::SQS::Queue":
             return QUEUE_ARN
         if resource["Type"] == "AWS::DynamoDB::Table":
@@ -193,28 +192,25 @@ class Deployed:
         return f"arn:of:{logical_id}"
 
     def _raw(self, name: str) -> Mapping[str, Any]:
-        for kind, named in (
-            ("AWS::Lambda::Function", "FunctionName"),
-            ("AWS::StepFunctions::StateMachine", "StateMachineName"),
-        ):
-            for resource in self.of_type(kind).values():
-                if resource["Properties"][named].endswith(f"-{name}"):
-                    return resource["Properties"]
-        raise AssertionError(f"there is no {name}")
+        for kind, name_property in OWNER_NAMES.items():
+            for properties in self.properties_of(kind):
+                if properties[name_property].endswith(f"-{name}"):
+                    return properties
+        raise AssertionError(f"the template has neither a function nor a state machine {name}")
 
 
 def table_arn(name: str) -> str:
-    """A table of the account and region that the template is deployed to."""
+    """Return the ARN of a table in the account and region of the template."""
     return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{name}"
 
 
 def log_group_arn(name: str) -> str:
-    """A log group without the `:*` that its attribute Arn ends with."""
+    """Return the ARN of a log group, without the `:*` at the end of its attribute Arn."""
     return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}"
 
 
 def function_arn(name: str) -> str:
-    """A function, by its physical name."""
+    """Return the ARN of a function with a physical name."""
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
 
 
@@ -223,7 +219,7 @@ def states_arn(resource: str) -> str:
 
 
 def states_in(definition: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each state of a definition, those of a map's children and of branches as well."""
+    """Yield each state of a definition, including those of maps and branches."""
     for name, state in definition["States"].items():
         yield name, state
         for branch in state.get("Branches", ()):

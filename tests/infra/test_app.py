@@ -1,4 +1,4 @@
-"""The app as a user meets it: through the CDK's own command, without an account."""
+"""Tests of the app through the CDK's command, without an account."""
 
 import json
 import os
@@ -30,17 +30,17 @@ PHYSICAL_NAMES = {
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> dict[str, str]:
-    """An environment with no account, no network and a home of its own."""
+def sandbox(tmp_path: Path) -> dict[str, str]:
+    """An environment with no account and no network, and with a new home folder."""
     home = tmp_path / "home"
     home.mkdir()
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "CDK_HOME": str(home),
-        # Else the CDK's library is unpacked once more into the new home: ten seconds.
+        # Without this, the CDK's library is unpacked into the new home, which takes ten seconds.
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache/aws/jsii/package-cache"),
-        # Else the CDK's packages are compiled once more, beside their source: seven seconds.
+        # Without this, the CDK's packages are compiled again, which takes seven seconds.
         "PYTHONPYCACHEPREFIX": sys.pycache_prefix or "",
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -56,11 +56,11 @@ import runpy, sys
 sys.modules.update(dict.fromkeys(("boto3", "botocore", "rich", "click")))
 runpy.run_path("app.py", run_name="__main__")
 """
-"""Without what requirements-deploy.txt has not: the constructs import only pure modules."""
+"""Run the app without packages that requirements-deploy.txt does not have."""
 
 
 def run_app(environment: dict[str, str], context: dict[str, Any]) -> subprocess.CompletedProcess:
-    """app.py as the CDK runs it."""
+    """Run app.py as the CDK runs it."""
     return subprocess.run(
         [sys.executable, "-c", AS_DEPLOYED],
         cwd=ROOT,
@@ -71,16 +71,18 @@ def run_app(environment: dict[str, str], context: dict[str, Any]) -> subprocess.
     )
 
 
-@pytest.mark.prove  # tests/e2e deploys by the same command, on this machine
-@pytest.mark.timeout(400)  # node and Python start for it, on a machine that may do other things
+@pytest.mark.prove  # tests/e2e deploys with the same command, on this machine
+@pytest.mark.timeout(400)  # node and Python must start, possibly on a busy machine
 @pytest.mark.usefixtures("assembly")
-def test_synth_needs_no_account_and_no_network(alone: dict[str, str], tmp_path: Path):
-    """The fixture `assembly` has built the layer, which is all that is ever fetched."""
+def test_synth_needs_no_account_and_no_network(sandbox: dict[str, str], tmp_path: Path):
+    """The fixture `assembly` has built the layer, which is the only download."""
     output = tmp_path / "cdk.out"
     command = [str(CDK), "synth", "--quiet", "--output", str(output), "-c", "settings="]
     command += ["-c", "tables=Flights,Orders"]
-    done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(
+        command, cwd=ROOT, env=sandbox, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
     synthesized = Deployed(json.loads((output / "Keyhop.template.json").read_text()))
     assert synthesized.allows(
         "ScanSegments",
@@ -91,25 +93,27 @@ def test_synth_needs_no_account_and_no_network(alone: dict[str, str], tmp_path: 
     assert str(ROOT) not in (output / "Keyhop.template.json").read_text()
 
 
-def test_without_settings_there_is_one_sentence_and_no_traceback(alone: dict[str, str]):
+def test_missing_settings_cause_one_sentence_and_no_traceback(sandbox: dict[str, str]):
     assert json.loads((ROOT / "cdk.json").read_text()) == {"app": ".venv/bin/python app.py"}
-    done = run_app(alone, {})
-    assert done.returncode == 1
-    assert "copy keyhop.example.json to keyhop.json" in done.stderr
-    assert "Traceback" not in done.stderr
+    process = run_app(sandbox, {})
+    assert process.returncode == 1
+    assert "copy keyhop.example.json to keyhop.json" in process.stderr
+    assert "Traceback" not in process.stderr
 
 
-def test_a_wrong_context_is_one_sentence_and_no_traceback(alone: dict[str, str]):
-    done = run_app(alone, {"tables": "Flights", "workerMemoryMb": "9"})
-    assert done.returncode == 1
+def test_an_invalid_context_causes_one_sentence_and_no_traceback(
+    sandbox: dict[str, str],
+):
+    process = run_app(sandbox, {"tables": "Flights", "workerMemoryMb": "9"})
+    assert process.returncode == 1
     sentence = (
         'The context field workerMemoryMb is "9"; it must be a whole number from 512 to 10240.'
     )
-    assert sentence in done.stderr.splitlines()
-    assert "Traceback" not in done.stderr
+    assert sentence in process.stderr.splitlines()
+    assert "Traceback" not in process.stderr
 
 
-def test_a_layer_that_cannot_be_built_is_one_sentence_and_no_traceback(
+def test_a_layer_that_cannot_be_built_causes_one_sentence_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     def fail() -> Path:
@@ -124,37 +128,34 @@ def test_a_layer_that_cannot_be_built_is_one_sentence_and_no_traceback(
 
 
 @pytest.mark.prove
-def test_two_deployments_in_one_account_do_not_meet():
-    one, two = (
+def test_two_deployments_in_one_account_share_no_names():
+    first, second = (
         deployed(stack_of({**CONTEXTS["mixed"], "stackName": name}))
         for name in ("Keyhop", "Second")
     )
     for kind, field in PHYSICAL_NAMES.items():
-        names = [
-            {resource["Properties"][field] for resource in template.of_type(kind).values()}
-            for template in (one, two)
-        ]
+        names = [{item[field] for item in stack.properties_of(kind)} for stack in (first, second)]
         assert all(names), kind
         assert not names[0] & names[1], kind
     databases = [
         template.only("AWS::Glue::Database")["Properties"]["DatabaseInput"]["Name"]
-        for template in (one, two)
+        for template in (first, second)
     ]
     assert databases == ["keyhop", "second"]
     namespaces = {
         template.environment("ScanSegments")["POWERTOOLS_METRICS_NAMESPACE"]
-        for template in (one, two)
+        for template in (first, second)
     }
-    assert len(namespaces) == 2, "their metrics would mix, and their alarms with them"
+    assert len(namespaces) == 2, "they would share metrics and alarms"
 
 
-def test_synth_says_which_tables_are_not_limited_to_their_key_attributes():
-    open_ones = stack_of({"tables": "Flights,Orders", "keyAttributes": '{"Orders": ["customer"]}'})
-    Annotations.from_stack(open_ones).has_warning(
+def test_synth_names_the_tables_that_are_not_limited_to_their_key_attributes():
+    stack = stack_of({"tables": "Flights,Orders", "keyAttributes": '{"Orders": ["customer"]}'})
+    Annotations.from_stack(stack).has_warning(
         "*", Match.string_like_regexp(r"named attributes of Flights; .*keyAttributes")
     )
 
 
-def test_synth_has_nothing_to_say_where_all_are_limited():
-    closed = stack_of({"tables": "Orders", "keyAttributes": '{"Orders": ["customer"]}'})
-    Annotations.from_stack(closed).has_no_warning("*", Match.any_value())
+def test_synth_does_not_warn_if_all_tables_are_limited():
+    stack = stack_of({"tables": "Orders", "keyAttributes": '{"Orders": ["customer"]}'})
+    Annotations.from_stack(stack).has_no_warning("*", Match.any_value())

@@ -1,6 +1,6 @@
-"""Each call that was recorded end to end, and each right of the template, held against each other.
+"""Tests that the template allows each recorded call, and that a call needs each right.
 
-iam-simulate judges, where the deployment is the end-to-end tests' own, and where it has more.
+iam-simulate decides, for the deployment of the end-to-end tests and for a larger one.
 """
 
 import json
@@ -16,34 +16,34 @@ from tests.infra import recorded
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.recorded import REKEY, TABLES
 from tests.infra.template import Deployed
-from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, by_services, elsewhere
+from tests.infra.unrecorded import ALL_FUNCTIONS, MACHINES, service_calls, unrecorded_calls
 
 OWNERS = (*ALL_FUNCTIONS, *MACHINES)
 RECORDED = recorded.read()
-UNRECORDED = [*by_services(), *elsewhere()]
+UNRECORDED = [*service_calls(), *unrecorded_calls()]
 
 
 class Right(NamedTuple):
-    """why: the name of its statement."""
+    """An action that an owner may do; `why` is the name of the statement that allows it."""
 
     owner: str
     action: str
     why: str
 
 
-ARGUED: dict[Right, str] = {}
-"""Rights that no call needs, recorded or not: why they are there all the same."""
+UNUSED: dict[Right, str] = {}
+"""The rights that no call needs, with the reason why they are granted nevertheless."""
 
 
-def named(table: Any) -> dict[str, Any]:
-    """A table of the end-to-end tests with the names of its keys."""
-    given = {"table": table} if isinstance(table, str) else table
-    return given if "sharding" in given else {**given, "keyAttributes": ["pk", "sk"]}
+def with_key_attributes(table: Any) -> dict[str, Any]:
+    """Return an entry for a table of the end-to-end tests, with the names of its keys."""
+    entry = {"table": table} if isinstance(table, str) else table
+    return entry if "sharding" in entry else {**entry, "keyAttributes": ["pk", "sk"]}
 
 
 CONTEXTS: dict[str, dict[str, Any]] = {
     "as tested": {"tables": TABLES, "rekey": REKEY},
-    "with key attributes": {"tables": [named(table) for table in TABLES], "rekey": REKEY},
+    "with key attributes": {"tables": [*map(with_key_attributes, TABLES)], "rekey": REKEY},
     "among others": {
         "tables": [*(f"Another-table-of-{number}" for number in range(40)), *TABLES],
         "rekey": REKEY,
@@ -58,18 +58,18 @@ def template(request: pytest.FixtureRequest) -> Deployed:
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_no_recorded_call_is_denied(template: Deployed, owner: str) -> None:
-    judged = {call: template.judge(call) for call in RECORDED if call.caller == owner}
-    assert [call for call, decision in judged.items() if not decision.allowed] == []
-    # A condition on a key that no such request has would never be met.
-    assert [call for call, decision in judged.items() if decision.ignored] == []
+    decisions = {call: template.judge(call) for call in RECORDED if call.caller == owner}
+    assert [call for call, decision in decisions.items() if not decision.allowed] == []
+    # A condition on a key that the request does not have would never be met.
+    assert [call for call, decision in decisions.items() if decision.ignored] == []
 
 
-def test_no_call_that_is_not_recorded_is_denied(template: Deployed) -> None:
+def test_no_unrecorded_call_is_denied(template: Deployed) -> None:
     assert [call for call, _ in UNRECORDED if not template.judge(call).allowed] == []
-    assert not {call for call, _ in UNRECORDED} & {*RECORDED}, "it is recorded after all"
+    assert not {call for call, _ in UNRECORDED} & {*RECORDED}, "a recorded call is also listed"
 
 
-def test_every_condition_is_on_a_key_that_is_recorded(template: Deployed) -> None:
+def test_a_recorded_request_has_the_key_of_every_condition(template: Deployed) -> None:
     conditions = {
         key
         for owner in OWNERS
@@ -82,18 +82,18 @@ def test_every_condition_is_on_a_key_that_is_recorded(template: Deployed) -> Non
 
 
 @cache
-def used() -> frozenset[Right]:
-    """The rights that a call needs."""
-    needed = [*RECORDED, *(call for call, _ in UNRECORDED)]
+def needed_rights() -> frozenset[Right]:
+    """Return the rights that a call needs."""
+    calls = [*RECORDED, *(call for call, _ in UNRECORDED)]
     return frozenset(
         Right(call.caller, call.action, reason(sid))
-        for call in needed
+        for call in calls
         for sid in as_tested().judge(call).by
     )
 
 
 def reason(sid: str) -> str:
-    """A statement's name without its number, if it is one of several for many tables."""
+    """Return a statement's name without the number that statements for many tables have."""
     return re.sub(r"\d*(And\d+)?$", "", sid)
 
 
@@ -110,16 +110,16 @@ def rights(owner: str) -> set[Right]:
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-def test_a_right_that_no_call_needs_is_argued(owner: str) -> None:
-    assert rights(owner) - used() == {right for right in ARGUED if right.owner == owner}
+def test_a_right_that_no_call_needs_has_a_reason(owner: str) -> None:
+    assert rights(owner) - needed_rights() == {right for right in UNUSED if right.owner == owner}
 
 
 @pytest.mark.parametrize("owner", OWNERS)
-def test_a_right_that_is_taken_away_is_missed(owner: str) -> None:
-    """No recorded call is allowed by chance: without the statements that allow it, it is denied."""
+def test_a_call_is_denied_without_the_statements_that_allow_it(owner: str) -> None:
+    """No recorded call is allowed by chance."""
     statements = as_tested().statements(owner)
     for call in RECORDED:
         if call.caller == owner:
-            needed = as_tested().judge(call).by
-            kept = [one for one in statements if one.get("Sid", "") not in needed]
-            assert not simulator().decide(kept, call).allowed
+            sids = as_tested().judge(call).by
+            remaining = [item for item in statements if item.get("Sid", "") not in sids]
+            assert not simulator().decide(remaining, call).allowed

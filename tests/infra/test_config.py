@@ -14,24 +14,24 @@ def config(**context: Any) -> Config:
     return Config.from_context({"tables": ["Orders"], **context})
 
 
-def test_only_the_tables_must_be_given():
-    found = config()
-    assert [table.name for table in found.tables] == ["Orders"]
-    assert (found.stack_name, found.architecture) == ("Keyhop", "arm64")
-    assert (found.results_retention_days, found.keep_results) == (90, True)
-    assert (found.log_level, found.log_retention_days) == ("INFO", 30)
-    assert (found.worker_memory_mb, found.worker_timeout_seconds) == (1769, 900)
-    assert found.reserved_concurrency is None
-    assert found.alarm_email is None
-    assert found.dynamodb_endpoint is None
-    assert found.verify_index_schedule == "rate(7 days)"
-    assert (found.key_index_tables, found.sharded_tables) == ((), ())
-    assert (found.max_cost, found.prices) == (10.0, None)
-    assert (found.shrink_schedule, found.start_drains) == ("rate(1 day)", False)
+def test_only_the_tables_are_required():
+    defaults = config()
+    assert [table.name for table in defaults.tables] == ["Orders"]
+    assert (defaults.stack_name, defaults.architecture) == ("Keyhop", "arm64")
+    assert (defaults.results_retention_days, defaults.keep_results) == (90, True)
+    assert (defaults.log_level, defaults.log_retention_days) == ("INFO", 30)
+    assert (defaults.worker_memory_mb, defaults.worker_timeout_seconds) == (1769, 900)
+    assert defaults.reserved_concurrency is None
+    assert defaults.alarm_email is None
+    assert defaults.dynamodb_endpoint is None
+    assert defaults.verify_index_schedule == "rate(7 days)"
+    assert (defaults.key_index_tables, defaults.sharded_tables) == ((), ())
+    assert (defaults.max_cost, defaults.prices) == (10.0, None)
+    assert (defaults.shrink_schedule, defaults.start_drains) == ("rate(1 day)", False)
 
 
-def test_the_command_line_knows_only_text():
-    """`cdk deploy -c tables=Orders,Customers -c keepResults=false`."""
+def test_the_command_line_may_pass_every_value_as_text():
+    """An example is `cdk deploy -c tables=Orders,Customers -c keepResults=false`."""
     typed = Config.from_context(
         {
             "tables": "Orders, Customers",
@@ -54,12 +54,8 @@ def test_the_command_line_knows_only_text():
     assert typed.tables[0].key_attributes == ("customer", "order")
 
 
-def test_a_list_of_tables_may_be_typed_as_json():
-    assert len(config(tables='["Orders", "Customers"]').tables) == 2
-
-
-def test_a_table_may_say_more_than_its_name():
-    plain, kept, placed = config(
+def test_a_table_may_have_options():
+    plain, indexed, with_sort_key = config(
         tables=[
             {"table": "Orders"},
             {"table": ARN, "keyIndex": True, "keyAttributes": ["customer", "order"]},
@@ -67,31 +63,31 @@ def test_a_table_may_say_more_than_its_name():
         ]
     ).tables
     assert plain == Table("Orders")
-    assert (kept.name, kept.arn) == ("Orders", ARN)
-    assert kept == Table(ARN, key_index=True, key_attributes=("customer", "order"))
-    assert placed == Table("Events", key_index=True, sentinel_sort_key=" !")
+    assert (indexed.name, indexed.arn) == ("Orders", ARN)
+    assert indexed == Table(ARN, key_index=True, key_attributes=("customer", "order"))
+    assert with_sort_key == Table("Events", key_index=True, sentinel_sort_key=" !")
 
 
-def test_prices_of_ones_own_are_json_also_from_the_command_line():
+def test_prices_may_be_an_object_or_json():
     prices = {"reads": 0.2, "writes": 1}
-    for given in (prices, json.dumps(prices)):
-        assert json.loads(config(prices=given).prices or "") == prices
+    for setting in (prices, json.dumps(prices)):
+        assert json.loads(config(prices=setting).prices or "") == prices
 
 
-def test_a_table_with_a_key_index_may_be_typed():
-    """`cdk deploy -c 'tables=[{"table":"Flights","keyIndex":true}]'`."""
+def test_a_table_with_a_key_index_may_be_json():
+    """An example is `cdk deploy -c 'tables=[{"table":"Flights","keyIndex":true}]'`."""
     typed = config(tables='["Orders", {"table":"Flights","keyIndex":true}]')
     assert [table.name for table in typed.tables] == ["Orders", "Flights"]
     assert [table.name for table in typed.key_index_tables] == ["Flights"]
 
 
-def test_key_attributes_may_stand_in_either_place():
-    within = config(tables=[{"table": "Orders", "keyAttributes": ["customer"]}, "Flights"])
-    apart = config(tables=["Orders", "Flights"], keyAttributes={"Orders": ["customer"]})
-    assert within == apart
+def test_key_attributes_may_be_in_either_field():
+    in_entry = config(tables=[{"table": "Orders", "keyAttributes": ["customer"]}, "Flights"])
+    in_field = config(tables=["Orders", "Flights"], keyAttributes={"Orders": ["customer"]})
+    assert in_entry == in_field
 
 
-def test_key_attributes_in_both_places_are_refused():
+def test_key_attributes_in_both_fields_are_refused():
     with pytest.raises(ConfigError, match=r"keyAttributes names Orders, whose entry in tables"):
         config(
             tables=[{"table": "Orders", "keyAttributes": ["customer"]}],
@@ -100,7 +96,7 @@ def test_key_attributes_in_both_places_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("field", "given", "name", "expected"),
+    ("field", "value", "name", "expected"),
     [
         *(
             ("verifyIndexSchedule", schedule, "verify_index_schedule", schedule)
@@ -110,20 +106,20 @@ def test_key_attributes_in_both_places_are_refused():
             )
         ),
         ("verifyIndexSchedule", "never", "verify_index_schedule", None),
-        *(("maxCost", given, "max_cost", 25.0) for given in (25, 25.0, "25")),
-        # empty text takes a value of cdk.json away
+        *(("maxCost", value, "max_cost", 25.0) for value in (25, 25.0, "25")),
+        # An empty text removes a value of cdk.json.
         ("alarmEmail", "", "alarm_email", None),
         ("architecture", "x86-64", "architecture", "x86_64"),
         ("architecture", "x86_64", "architecture", "x86_64"),
-        # dynamodb may be on this machine
+        # DynamoDB may be on this machine.
         *(
             ("dynamodbEndpoint", endpoint, "dynamodb_endpoint", endpoint.rstrip("/"))
             for endpoint in ("http://127.0.0.1:8000", "http://localhost:4566/", "http://[::1]:8000")
         ),
     ],
 )
-def test_a_value_is_taken(field: str, given: Any, name: str, expected: Any):
-    assert getattr(config(**{field: given}), name) == expected
+def test_a_value_is_accepted(field: str, value: Any, name: str, expected: Any):
+    assert getattr(config(**{field: value}), name) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,12 +130,12 @@ def test_a_value_is_taken(field: str, given: Any, name: str, expected: Any):
         "arn:aws-us-gov:dynamodb:us-gov-west-1:123456789012:table/Orders",
     ],
 )
-def test_a_table_may_lie_in_another_account_region_or_partition(arn: str):
+def test_a_table_may_be_in_another_account_region_or_partition(arn: str):
     (table,) = config(tables=[arn]).tables
     assert (table.arn, table.name) == (arn, "Orders")
 
 
-def test_what_the_cdk_itself_sets_is_no_mistake():
+def test_the_context_of_the_cdk_is_accepted():
     config(
         **{
             "@aws-cdk/aws-iam:minimizePolicies": True,
@@ -238,42 +234,42 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value", "told"), WRONG)
-def test_a_wrong_value_names_the_field_and_what_is_allowed(field: str, value: Any, told: str):
+@pytest.mark.parametrize(("field", "value", "expected"), WRONG)
+def test_an_error_names_the_field_and_the_allowed_values(field: str, value: Any, expected: str):
     with pytest.raises(ConfigError) as error:
         config(**{field: value})
     sentence = str(error.value)
     assert sentence.startswith(f"The context field {field} ")
-    assert told in sentence
+    assert expected in sentence
     assert sentence[-1] in ".?"
     assert "\n" not in sentence
 
 
-def test_a_wrong_value_is_shown_as_it_was_given():
+def test_an_error_shows_the_value():
     with pytest.raises(ConfigError, match=r'workerMemoryMb is "2GB"; it must be'):
         config(workerMemoryMb="2GB")
 
 
-def test_the_allow_list_fits_into_the_functions_environment():
-    """All variables of a function share 4,096 bytes; test_limits.py has the bounds."""
+def test_the_allow_list_fits_into_the_environment_of_a_function():
+    """All variables of a function share 4,096 bytes; test_limits.py checks the limits."""
     longest = [f"arn:aws:dynamodb:eu-west-1:123456789012:table/{n:032}" for n in range(36)]
     assert len(config(tables=longest).tables) == 36
 
 
-def test_with_key_indexes_it_fits_as_well():
-    """They are named twice: in the list, and with the sort key of their sentinels."""
+def test_tables_with_key_indexes_fit_into_the_environment_too():
+    """The environment names them twice: in the list, and with the sort key of their sentinels."""
 
-    def named(count: int) -> list[Any]:
+    def tables(count: int) -> list[Any]:
         names = [f"Table{n:05}" for n in range(100)]
-        kept = [{"table": n, "keyIndex": True, "sentinelSortKey": "\u1234"} for n in names]
-        return [*kept[:count], *names[count:]]
+        indexed = [{"table": n, "keyIndex": True, "sentinelSortKey": "\u1234"} for n in names]
+        return [*indexed[:count], *names[count:]]
 
-    assert config(tables=named(40))
+    assert config(tables=tables(40))
     with pytest.raises(ConfigError, match=r"has 100 tables, of which [0-9]+ fit"):
-        config(tables=named(100))
+        config(tables=tables(100))
 
 
-def test_every_retention_that_cloudwatch_has_may_be_chosen():
+def test_every_retention_period_of_cloudwatch_is_accepted():
     finite = [name for name in logs.RetentionDays if name != logs.RetentionDays.INFINITE]
     assert len(LOG_RETENTION_DAYS) == len(finite)
     for days in LOG_RETENTION_DAYS:

@@ -1,4 +1,4 @@
-"""ForEachKey: who may do what, as the tables' settings say, and nothing without one."""
+"""Tests that ForEachKey may do what the settings of a table allow, and nothing else."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ TABLES = [
 SPACE = KeySpace((KeyAttribute("customer", "S"),), KeyAttribute("sk", "S"))
 
 
-def told(**each: Any) -> Any:
+def each_of(**each: Any) -> Any:
     return Config.from_context({"tables": [{"table": "Orders", "each": each}]}).tables[0].each
 
 
@@ -46,11 +46,11 @@ def template() -> Deployed:
     return deployed(stack_of({"tables": TABLES}))
 
 
-def test_all_of_it_can_be_told_and_a_queue_by_its_url() -> None:
-    assert told(**ALL) == Allowed(
+def test_each_reads_all_settings_and_accepts_a_queue_url() -> None:
+    assert each_of(**ALL) == Allowed(
         True, True, True, (FUNCTION,), (QUEUE,), (MACHINE,), ("customer", "sk", "plan")
     )
-    assert told(**{**ALL, "queues": [QUEUE]}) == told(**ALL)
+    assert each_of(**{**ALL, "queues": [QUEUE]}) == each_of(**ALL)
     assert queue_arn("https://sqs.cn-north-1.amazonaws.com.cn/111122223333/q").startswith(
         "arn:aws-cn:sqs:cn-north-1:"
     )
@@ -76,27 +76,26 @@ def test_all_of_it_can_be_told_and_a_queue_by_its_url() -> None:
         (True, "an object"),
     ],
 )
-def test_what_is_wrong_is_refused_with_what_is_right(each: Any, sentence: str) -> None:
+def test_an_error_explains_the_correct_setting(each: Any, sentence: str) -> None:
     with pytest.raises(ConfigError) as error:
         Config.from_context({"tables": [{"table": "Orders", "each": each}]})
     assert "Orders" in str(error.value)
     assert sentence in str(error.value)
 
 
-def test_an_end_that_a_person_has_to_look_at_raises_an_alarm(template: Deployed) -> None:
+def test_a_failed_execution_raises_an_alarm(template: Deployed) -> None:
     assert "Keyhop-FailedForEachKey" in template.alarms
     assert "ForEachKeyArn" in template.body["Outputs"]
 
 
-def test_the_function_that_plans_is_told_what_may_be_done(template: Deployed) -> None:
-    environment = {**template.environment("PlanRun")}
-    settings = PlanSettings.from_env(environment)
-    assert settings.each["Orders"] == told(**ALL)
+def test_plan_run_receives_the_settings_of_each(template: Deployed) -> None:
+    settings = PlanSettings.from_env(template.environment("PlanRun"))
+    assert settings.each["Orders"] == each_of(**ALL)
     assert settings.each["Open"] == Allowed(put=True)
     assert "Listed" not in settings.each
 
 
-GIVEN: dict[str, dict[str, Any]] = {
+INPUTS: dict[str, dict[str, Any]] = {
     "put": {"put": {"sk": "#feature", "plan": "free"}},
     "update": {"update": "SET #p = :p", "item": {"sk": "A"}},
     "delete": {"delete": True, "item": {"sk": "A"}},
@@ -107,41 +106,40 @@ GIVEN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", GIVEN)
-def test_what_the_roles_may_not_do_is_refused_with_the_setting(kind: str) -> None:
-    effect = EachInput.parse({"table": "Orders", **GIVEN[kind]}).options["effect"]
-    check_allowed({"Orders": told(**ALL)}, "Orders", effect, SPACE)
-    arn = table_arn("Orders")
-    check_allowed({"Orders": told(**ALL)}, arn, effect, SPACE)
-    other = {"update": True} if kind != "update" else {"put": True}
-    for allowed in ({}, {"Orders": told(**other)}):
+@pytest.mark.parametrize("kind", INPUTS)
+def test_a_forbidden_effect_is_refused_with_the_setting_that_allows_it(kind: str) -> None:
+    effect = EachInput.parse({"table": "Orders", **INPUTS[kind]}).options["effect"]
+    check_allowed({"Orders": each_of(**ALL)}, "Orders", effect, SPACE)
+    check_allowed({"Orders": each_of(**ALL)}, table_arn("Orders"), effect, SPACE)
+    other_setting = {"update": True} if kind != "update" else {"put": True}
+    for allowed in ({}, {"Orders": each_of(**other_setting)}):
         with pytest.raises(CannotStart) as error:
             check_allowed(allowed, "Orders", effect, SPACE)
         (setting,) = [
             part for part in str(error.value).split("write ") if part.startswith('{"table"')
         ]
         entry = json.loads(setting.split(" into ")[0])
-        granted = Config.from_context({"tables": [entry]}).tables[0].each
-        assert granted is not None
-        check_allowed({"Orders": granted}, "Orders", effect, SPACE)
+        each = Config.from_context({"tables": [entry]}).tables[0].each
+        assert each is not None
+        check_allowed({"Orders": each}, "Orders", effect, SPACE)
 
 
-def test_a_function_of_a_like_name_is_suggested() -> None:
+def test_a_function_with_a_similar_name_is_suggested() -> None:
     effect = {"kind": "invoke", "target": f"{FUNCTION}s", "batch": 10}
     with pytest.raises(CannotStart, match=f"did you mean {FUNCTION}"):
-        check_allowed({"Orders": told(**ALL)}, "Orders", effect, SPACE)
+        check_allowed({"Orders": each_of(**ALL)}, "Orders", effect, SPACE)
 
 
 @pytest.mark.parametrize("names", [["plan"], ["customer", "plan"], ["customer", "sk"]])
-def test_a_put_of_other_attributes_is_refused_before_a_key_is_listed(names: list[str]) -> None:
-    effect = EachInput.parse({"table": "Orders", **GIVEN["put"]}).options["effect"]
+def test_a_put_of_other_attributes_is_refused_before_the_run(names: list[str]) -> None:
+    effect = EachInput.parse({"table": "Orders", **INPUTS["put"]}).options["effect"]
     with pytest.raises(CannotStart, match="attribute"):
-        check_allowed({"Orders": told(put=True, attributes=names)}, "Orders", effect, SPACE)
+        check_allowed({"Orders": each_of(put=True, attributes=names)}, "Orders", effect, SPACE)
 
 
-def test_two_hundred_tables_are_refused_by_number_or_fit() -> None:
+def test_too_many_tables_are_refused() -> None:
     tables = [{"table": f"Table-{number:03}", "each": {"put": True}} for number in range(200)]
     with pytest.raises(ConfigError, match="fit into one stack"):
         Config.from_context({"tables": tables})
-    some = Config.from_context({"tables": tables[:40]})
-    assert len(some.each_tables) == 40
+    config = Config.from_context({"tables": tables[:40]})
+    assert len(config.each_tables) == 40

@@ -1,8 +1,8 @@
-"""How an execution that fails ends: with an error and a sentence, whatever AWS says of the cause.
+"""Tests that a failed execution ends with an error and a sentence, whatever form its cause has.
 
-The forms of causes are those of the documentation: Lambda makes JSON of an exception, `.sync:2` of
-an execution that has ended (with Error and Cause only if it has them), and a call that is refused
-has a text.
+The causes have the forms of the documentation: Lambda encodes an exception as JSON, and `.sync:2`
+an execution that has ended (with Error and Cause only if it has them). The cause of a refused call
+is plain text.
 """
 
 import json
@@ -34,9 +34,9 @@ BROKEN_OFF = STATES["job"]["BrokenOff"]["Cause"]
 RUN = "arn:aws:states:eu-west-1:123456789012:execution:Keyhop-WalkKeyIndexes:w"
 
 
-def all_of(error: type[Exception]) -> set[str]:
-    """The names of an error and all that are of its kind."""
-    return {error.__name__}.union(*(all_of(one) for one in error.__subclasses__()))
+def names_of(error: type[Exception]) -> set[str]:
+    """Return the names of an error class and all its subclasses."""
+    return {error.__name__}.union(*(names_of(subclass) for subclass in error.__subclasses__()))
 
 
 TASKS = [
@@ -45,25 +45,25 @@ TASKS = [
     for name, state in STATES[file].items()
     if "RaiseAlarm" in [rule["Next"] for rule in state.get("Catch", ())]
 ]
-REFUSING = [one for one in TASKS if one[0] != "report" or one[1] == "Plan"]
-"""Those that look at what was asked for, or at what has become of the table meanwhile."""
+REFUSING_TASKS = [(file, name) for file, name in TASKS if file != "report" or name == "Plan"]
+"""The tasks that check the input, or whether the table has changed since then."""
 WALKS = [("manage", "Walk"), ("manage", "Verify"), ("report", "Sources")]
-REFUSALS = sorted(all_of(CannotStart) - {"BaselineUnreadable", "UnfinishedRun"})
-"""Those two are of files, which no execution has: a report's file and a folder of a local run."""
+REFUSALS = sorted(names_of(CannotStart) - {"BaselineUnreadable", "UnfinishedRun"})
+"""The two excluded errors are about local files, which no execution has."""
 
 
 def failing(
     file: str, name: str, output: dict[str, Any], context: Mapping[str, Any] = CONTEXT
 ) -> End:
-    """From the output of an error that a state catches to the end of its execution."""
+    """Return the end of an execution after a state has caught an error output."""
     for catch in STATES[file][name]["Catch"]:
         if {output["Error"], "States.ALL"} & {*catch["ErrorEquals"]}:
             assert catch["ResultPath"] == "$"
             return end_of(STATES[file], catch["Next"], output, context)
-    raise AssertionError("nothing catches the rest")
+    raise AssertionError("no rule catches all other errors")
 
 
-def test_the_functions_whose_failure_ends_an_execution_are_known():
+def test_these_tasks_end_an_execution_if_they_fail():
     assert TASKS == [
         ("job", "PlanRun"),
         ("manage", "Prepare"),
@@ -78,7 +78,7 @@ def test_the_functions_whose_failure_ends_an_execution_are_known():
 
 @pytest.mark.parametrize(("file", "name"), TASKS)
 @pytest.mark.parametrize(
-    ("error", "cause", "told"),
+    ("error", "cause", "message"),
     [
         ("TableNotFound", EXCEPTION, SENTENCE),
         ("KeyError", EXCEPTION, SENTENCE),
@@ -89,31 +89,31 @@ def test_the_functions_whose_failure_ends_an_execution_are_known():
     ],
     ids=["refusal", "bug", "timed-out", "unknown", "refused", "cut"],
 )
-def test_a_function_that_fails_ends_with_its_error_and_its_sentence(
-    file: str, name: str, error: str, cause: str, told: str
+def test_a_failed_function_ends_the_execution_with_its_error_and_sentence(
+    file: str, name: str, error: str, cause: str, message: str
 ):
-    ended = failing(file, name, {"Error": error, "Cause": cause})
-    assert (ended.error, ended.cause) == (error, told)
+    end = failing(file, name, {"Error": error, "Cause": cause})
+    assert (end.error, end.cause) == (error, message)
 
 
-@pytest.mark.parametrize(("file", "name"), REFUSING)
-def test_what_was_asked_for_wrongly_is_told_and_raises_no_alarm(file: str, name: str):
+@pytest.mark.parametrize(("file", "name"), REFUSING_TASKS)
+def test_a_refused_input_ends_with_its_reason_and_raises_no_alarm(file: str, name: str):
     for error in REFUSALS:
-        ended = failing(file, name, {"Error": error, "Cause": EXCEPTION})
-        assert (ended.error, ended.cause, ended.alarms) == (error, SENTENCE, 0)
+        end = failing(file, name, {"Error": error, "Cause": EXCEPTION})
+        assert (end.error, end.cause, end.alarms) == (error, SENTENCE, 0)
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [one for one in TASKS if one in REFUSING and one[0] != "drain"]
+    ("file", "name"), [(file, name) for file, name in REFUSING_TASKS if file != "drain"]
 )
 @pytest.mark.parametrize(("scheduled", "alarms"), [(True, 1), (False, 0)])
-def test_a_refusal_of_a_schedules_input_is_nobodys_answer(
+def test_a_refused_input_of_a_schedule_raises_the_alarm(
     file: str, name: str, scheduled: bool, alarms: int
 ):
-    """Nobody waits for it: if a table is gone, or has grown too dear, somebody has to know."""
+    """Nobody reads the answer, but a missing or too expensive table needs attention."""
     context = {"Execution": {"Input": {**INPUT, "scheduled": scheduled}, "RedriveCount": 0}}
-    ended = failing(file, name, {"Error": "TableNotFound", "Cause": EXCEPTION}, context)
-    assert (ended.cause, ended.alarms) == (SENTENCE, alarms)
+    end = failing(file, name, {"Error": "TableNotFound", "Cause": EXCEPTION}, context)
+    assert (end.cause, end.alarms) == (SENTENCE, alarms)
 
 
 @pytest.mark.parametrize(("file", "name"), TASKS)
@@ -123,34 +123,34 @@ def test_any_other_failure_of_a_step_raises_the_alarm_once(file: str, name: str,
 
 
 @pytest.mark.parametrize("name", ["ScanGroups", "FinishRun", "VerifyRun"])
-def test_a_run_that_failed_raises_the_alarm_before_it_is_summed_up(name: str):
-    """Whatever becomes of CleanUp; a redrive begins there, and does not raise it again."""
+def test_a_failed_run_raises_the_alarm_before_its_clean_up(name: str):
+    """CleanUp may fail too. A redrive begins there, and does not raise the alarm again."""
     states = STATES["job"]
     (catch,) = states[name]["Catch"]
     assert (catch["ErrorEquals"], catch["Next"]) == (["States.ALL"], "CountRedrives")
     assert states["CountRedrives"]["Next"] == "RaiseAlarm"
-    rule, *others = states[states["RaiseAlarm"]["Next"]]["Choices"]
-    assert not others
+    rule, *other_rules = states[states["RaiseAlarm"]["Next"]]["Choices"]
+    assert not other_rules
     assert (rule["Variable"], rule["Next"]) == (states["CountRedrives"]["ResultPath"], "CleanUp")
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "expected"),
     [
         ({"Error": "GaveUp", "Cause": EXCEPTION}, ("GaveUp", SENTENCE)),
         ({"Error": "States.Runtime", "Cause": REFUSED}, ("States.Runtime", REFUSED)),
         ({"Error": "States.Timeout"}, ("States.Timeout", BROKEN_OFF)),
     ],
 )
-def test_a_clean_up_that_cannot_run_does_not_hide_the_runs_own_error(
-    failure: dict[str, str], told: tuple[str, str]
+def test_a_clean_up_that_cannot_run_does_not_hide_the_error_of_the_run(
+    failure: dict[str, str], expected: tuple[str, str]
 ):
     """After weeks without a failure, CleanUp is the function that is most likely to be idle."""
     (catch,) = STATES["job"]["CleanUp"]["Catch"]
     assert "Lambda.CodeArtifactUserPendingException" in catch["ErrorEquals"]
     assert catch["ResultPath"] is None
-    ended = end_of(STATES["job"], catch["Next"], {"run": "r", "failure": failure}, CONTEXT)
-    assert (ended.error, ended.cause, ended.alarms) == (*told, 0)
+    end = end_of(STATES["job"], catch["Next"], {"run": "r", "failure": failure}, CONTEXT)
+    assert (end.error, end.cause, end.alarms) == (*expected, 0)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -160,15 +160,15 @@ def test_the_alarm_is_a_metric_of_the_deployment_and_the_machine(file: str):
     (metric,) = state["Parameters"]["MetricData"]
     assert state["Parameters"]["Namespace"] == "${Namespace}"
     assert (metric["MetricName"], metric["Value"]) == ("NeedsAPerson", 1)
-    dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+    dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric["Dimensions"]}
     assert dimensions == {"service": "${Service}", "machine": "${Machine}"}
 
 
 @pytest.mark.parametrize(("file", "name"), TASKS)
-def test_a_step_that_tells_no_cause_ends_with_its_error(file: str, name: str):
-    ended = failing(file, name, {"Error": "States.Timeout"})
-    assert ended.error == "States.Timeout"
-    assert "start it again with the same input" in ended.cause
+def test_a_step_without_a_cause_ends_with_its_error(file: str, name: str):
+    end = failing(file, name, {"Error": "States.Timeout"})
+    assert end.error == "States.Timeout"
+    assert "start it again with the same input" in end.cause
 
 
 @pytest.mark.parametrize(("file", "name"), WALKS)
@@ -181,16 +181,16 @@ def test_a_step_that_tells_no_cause_ends_with_its_error(file: str, name: str):
         ("States.TaskFailed", "Something else than JSON"),
     ],
 )
-def test_a_walk_that_cannot_be_started_ends_with_what_step_functions_says(
+def test_a_walk_that_cannot_be_started_ends_with_the_error_of_step_functions(
     file: str, name: str, error: str, cause: str
 ):
-    """Their causes are no JSON, and States.TaskFailed is a wildcard for them."""
-    ended = failing(file, name, {"Error": error, "Cause": cause})
-    assert (ended.error, ended.cause, ended.alarms) == (error, cause, 1)
+    """These causes are not JSON, and States.TaskFailed is a wildcard for them."""
+    end = failing(file, name, {"Error": error, "Cause": cause})
+    assert (end.error, end.cause, end.alarms) == (error, cause, 1)
 
 
 def nested(status: str, **more: str) -> dict[str, str]:
-    """The error output of a state that has waited for an execution (.sync:2)."""
+    """Return the error output of a state that has waited for an execution (.sync:2)."""
     cause = {
         **more,
         "ExecutionArn": RUN,
@@ -208,13 +208,13 @@ def nested(status: str, **more: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("file", "name"), WALKS)
 @pytest.mark.parametrize("sentence", [SENTENCE, EXCEPTION])
-def test_a_walk_that_fails_hands_on_its_error_its_cause_and_an_input(
+def test_a_failed_walk_ends_with_its_error_its_cause_and_an_input(
     file: str, name: str, sentence: str
 ):
-    ended = failing(file, name, nested("FAILED", Error="NotPermitted", Cause=sentence))
-    assert (ended.state, ended.error, ended.alarms) == ("RunFailed", "NotPermitted", 1)
-    assert f"The run {RUN} over the table has failed: {sentence} To go on" in ended.cause
-    assert json.loads(ended.cause.partition("start again with ")[2]) == INPUT
+    end = failing(file, name, nested("FAILED", Error="NotPermitted", Cause=sentence))
+    assert (end.state, end.error, end.alarms) == ("RunFailed", "NotPermitted", 1)
+    assert f"The run {RUN} over the table has failed: {sentence} To go on" in end.cause
+    assert json.loads(end.cause.partition("start again with ")[2]) == INPUT
 
 
 @pytest.mark.parametrize(("file", "name"), WALKS)
@@ -222,33 +222,33 @@ def test_a_walk_that_fails_hands_on_its_error_its_cause_and_an_input(
     ("status", "more"),
     [("ABORTED", {}), ("TIMED_OUT", {}), ("ABORTED", {"Error": "by hand"}), ("FAILED", {})],
 )
-def test_a_walk_that_was_stopped_or_timed_out_is_told(
+def test_a_walk_that_was_stopped_or_timed_out_is_reported(
     file: str, name: str, status: str, more: dict[str, str]
 ):
     """It has neither Error nor Cause: a path to them would end in States.Runtime."""
-    ended = failing(file, name, nested(status, **more))
-    assert (ended.state, ended.error) == ("RunEnded", "RunEnded")
-    assert f"The run {RUN} over the table is {status}" in ended.cause
-    assert ended.alarms == (0 if status == "ABORTED" else 1), "one's own stop is no alarm"
-    assert json.loads(ended.cause.partition("start again with ")[2]) == INPUT
+    end = failing(file, name, nested(status, **more))
+    assert (end.state, end.error) == ("RunEnded", "RunEnded")
+    assert f"The run {RUN} over the table is {status}" in end.cause
+    assert end.alarms == (0 if status == "ABORTED" else 1), "a stop by a user raises no alarm"
+    assert json.loads(end.cause.partition("start again with ")[2]) == INPUT
 
 
 @pytest.mark.parametrize(("file", "name"), WALKS)
-def test_a_walk_that_outlasts_its_state_is_told(file: str, name: str):
+def test_a_walk_that_outlasts_its_state_is_reported(file: str, name: str):
     assert failing(file, name, {"Error": "States.Timeout"}).error == "States.Timeout"
 
 
 def test_a_group_that_fails_without_a_cause_is_a_failed_group():
     states = STATES["job"]["ScanGroups"]["ItemProcessor"]["States"]
-    ended = end_of(states, "GroupFailed", {"failure": {"Error": "States.Timeout"}})
-    assert ended.error == "States.Timeout"
+    end = end_of(states, "GroupFailed", {"failure": {"Error": "States.Timeout"}})
+    assert end.error == "States.Timeout"
 
 
 SAMPLE = STATES["report"]["Sources"]["Branches"][2]["States"]
 
 
 @pytest.mark.parametrize(
-    ("output", "ends_at"),
+    ("output", "last_state"),
     [
         (nested("FAILED", Error="NotPermitted", Cause=SENTENCE), "Denied"),
         (nested("FAILED", Error="GaveUp", Cause=SENTENCE), "SampleFailed"),
@@ -258,24 +258,26 @@ SAMPLE = STATES["report"]["Sources"]["Branches"][2]["States"]
         ({"Error": "States.TaskFailed"}, "SampleBrokenOff"),
     ],
 )
-def test_only_a_denied_sample_leaves_the_report_without_one(output: dict[str, str], ends_at: str):
-    """Any other failure reaches the states after Sources as it is."""
+def test_only_a_denied_sample_leaves_the_report_without_one(
+    output: dict[str, str], last_state: str
+):
+    """Any other failure reaches the states after Sources unchanged."""
     (catch,) = SAMPLE["Sample"]["Catch"]
     assert catch["ErrorEquals"] == ["States.TaskFailed"]
-    given = {"at": 1.0, catch["ResultPath"].removeprefix("$."): output}
-    if ends_at != "Denied":
-        ended = end_of(SAMPLE, catch["Next"], given)
-        assert (ended.state, ended.error) == (ends_at, output["Error"])
-        assert ended.cause == output.get("Cause", ended.cause)
+    state_input = {"at": 1.0, catch["ResultPath"].removeprefix("$."): output}
+    if last_state != "Denied":
+        end = end_of(SAMPLE, catch["Next"], state_input)
+        assert (end.state, end.error) == (last_state, output["Error"])
+        assert end.cause == output.get("Cause", end.cause)
         return
-    told = {"Type": "Fail", "Error": "", "CausePath": "$.sampling.execution.Cause"}
-    ended = end_of({**SAMPLE, "Denied": told}, catch["Next"], given)
-    assert (ended.state, ended.cause) == (ends_at, SENTENCE)
+    denied = {"Type": "Fail", "Error": "", "CausePath": "$.sampling.execution.Cause"}
+    end = end_of({**SAMPLE, "Denied": denied}, catch["Next"], state_input)
+    assert (end.state, end.cause) == (last_state, SENTENCE)
     assert SAMPLE["Denied"]["Parameters"]["Payload"]["state.$"] == "$"
 
 
 def test_no_other_state_reads_a_cause():
-    """So that what is shown here is all that there is to show."""
+    """The tests above therefore cover all states that do."""
     readers = {
         (file, name)
         for file in FILES
@@ -289,7 +291,7 @@ def test_no_other_state_reads_a_cause():
     }
 
 
-# --- RekeyCutOver: by what its step says, and by what has failed
+# --- RekeyCutOver: ends by the answer of its step, and by its failures
 
 CUTOVER = json.loads(definition("rekey-cutover"))["States"]
 
@@ -297,31 +299,31 @@ CUTOVER = json.loads(definition("rekey-cutover"))["States"]
 @pytest.mark.parametrize(
     ("action", "error"), [("refused", "GateShut"), ("called off", "CalledOff")]
 )
-def test_what_did_not_come_about_fails_with_its_reason_and_no_alarm(action: str, error: str):
-    ended = end_of(CUTOVER, "WhatFollows", {"action": action, "why": "claims: 2 items"})
-    assert (ended.error, ended.cause, ended.alarms) == (error, "claims: 2 items", 0)
+def test_a_cutover_that_did_not_happen_fails_with_its_reason_and_no_alarm(action: str, error: str):
+    end = end_of(CUTOVER, "WhatFollows", {"action": action, "why": "claims: 2 items"})
+    assert (end.error, end.cause, end.alarms) == (error, "claims: 2 items", 0)
 
 
-def test_whatever_fails_calls_it_off_but_for_a_wrong_input_which_has_changed_nothing():
+def test_every_failure_but_an_invalid_input_calls_the_cutover_off():
     (of_input, rest) = CUTOVER["CutOver"]["Catch"]
     assert (of_input["ErrorEquals"], of_input["Next"]) == (["InvalidInput"], "WhyItFailed")
     assert (rest["ErrorEquals"], rest["Next"]) == (["States.ALL"], "Abort")
 
 
 @pytest.mark.parametrize(("error", "alarms"), [("TableNotFound", 0), ("KeyError", 1)])
-def test_what_has_failed_is_told_after_it_was_called_off(error: str, alarms: int):
-    failed = {"Error": error, "Cause": EXCEPTION, "aborted": {"action": "called off"}}
-    ended = end_of(CUTOVER, "HasItTurned", failed)
-    assert (ended.error, ended.cause, ended.alarms) == (error, SENTENCE, alarms)
+def test_a_failure_is_reported_after_the_cutover_was_called_off(error: str, alarms: int):
+    failure = {"Error": error, "Cause": EXCEPTION, "aborted": {"action": "called off"}}
+    end = end_of(CUTOVER, "HasItTurned", failure)
+    assert (end.error, end.cause, end.alarms) == (error, SENTENCE, alarms)
 
 
-def test_what_had_turned_is_done_although_a_step_has_failed():
-    done = next(rule["Next"] for rule in CUTOVER["HasItTurned"]["Choices"])
-    assert CUTOVER[done]["Type"] == "Succeed"
+def test_a_completed_cutover_succeeds_although_a_step_has_failed():
+    next_state = next(rule["Next"] for rule in CUTOVER["HasItTurned"]["Choices"])
+    assert CUTOVER[next_state]["Type"] == "Succeed"
 
 
-def test_what_cannot_be_called_off_needs_a_person():
+def test_a_cutover_that_cannot_be_called_off_raises_the_alarm():
     (catch,) = CUTOVER["Abort"]["Catch"]
-    failed = {"Error": "Lambda.Unknown", "Cause": "no memory", "abort": {"Error": "x"}}
-    ended = end_of(CUTOVER, catch["Next"], failed)
-    assert (ended.error, ended.alarms) == ("Lambda.Unknown", 1)
+    failure = {"Error": "Lambda.Unknown", "Cause": "no memory", "abort": {"Error": "x"}}
+    end = end_of(CUTOVER, catch["Next"], failure)
+    assert (end.error, end.alarms) == ("Lambda.Unknown", 1)

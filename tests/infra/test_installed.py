@@ -1,4 +1,4 @@
-"""`keyhop_cdk` as it is installed: from the wheel, outside the checkout."""
+"""Tests of `keyhop_cdk` installed from the wheel, outside the checkout."""
 
 import json
 import os
@@ -29,21 +29,21 @@ app.synth()
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the wheel is installed, and nothing else."""
+    """The folder in which only the wheel is installed."""
     folder = tmp_path_factory.mktemp("installed")
     return installed_in(folder / "site", wheel_in(folder))
 
 
 def run(site: Path, folder: Path, *command: str, **environment: str) -> None:
-    """By the tests' Python, in a folder outside the checkout; of Keyhop it sees the wheel only."""
-    home = Path.home() / ".cache/aws/jsii/package-cache"
-    done = subprocess.run(
+    """Run Python in a folder outside the checkout, with Keyhop from the wheel."""
+    cache = Path.home() / ".cache/aws/jsii/package-cache"
+    process = subprocess.run(
         [sys.executable, *command],
         cwd=folder,
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
-            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(home),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(cache),
             "PYTHONPATH": str(site),
             "CDK_VALIDATION": "false",
             **environment,
@@ -53,12 +53,12 @@ def run(site: Path, folder: Path, *command: str, **environment: str) -> None:
         timeout=SECONDS,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert process.returncode == 0, process.stderr[-3000:]
 
 
 @pytest.mark.prove
-def test_the_stack_of_keyhop_json_is_the_same_as_from_a_checkout(site: Path, tmp_path: Path):
-    """With the same code: the hash of the asset stands in the template."""
+def test_the_wheel_synthesizes_the_same_stack_as_a_checkout(site: Path, tmp_path: Path):
+    """The code is the same too, because the template contains the hash of the asset."""
     context = CONTEXTS["mixed"]
     run(site, tmp_path, "-c", KEYHOP_STACK, str(tmp_path / "out"), json.dumps(context))
     (written,) = (tmp_path / "out").glob("*.template.json")
@@ -67,22 +67,20 @@ def test_the_stack_of_keyhop_json_is_the_same_as_from_a_checkout(site: Path, tmp
 
 
 @pytest.mark.prove
-def test_the_example_synthesizes_from_the_wheel_with_the_layer_that_pip_makes(
+def test_the_example_synthesizes_from_the_wheel_with_a_layer_built_by_pip(
     site: Path, tmp_path: Path
 ):
-    """`examples/own_stack`: their table, their topic, KeyEnumeration and KeyIndex."""
+    """`examples/own_stack` has a table, a topic, KeyEnumeration and KeyIndex."""
     shutil.copytree(ROOT / "examples" / "own_stack", tmp_path / "own_stack")
     run(site, tmp_path / "own_stack", "app.py", CDK_OUTDIR=str(tmp_path / "out"))
     shop = Deployed(json.loads((tmp_path / "out" / "Shop.template.json").read_text()))
     (table,) = shop.of_type("AWS::DynamoDB::GlobalTable")
     (topic,) = shop.of_type("AWS::SNS::Topic")
-    for alarm in shop.of_type("AWS::CloudWatch::Alarm").values():
-        assert alarm["Properties"]["AlarmActions"] == [{"Ref": topic}]
+    for alarm in shop.properties_of("AWS::CloudWatch::Alarm"):
+        assert alarm["AlarmActions"] == [{"Ref": topic}]
     assert {"Ref": table} == shop.only("Custom::KeeperMappings")["Properties"]["Tables"][0]
-    names = {
-        one["Properties"].get("FunctionName")
-        for one in shop.of_type("AWS::Lambda::Function").values()
-    }
+    functions = shop.properties_of("AWS::Lambda::Function")
+    names = {function.get("FunctionName") for function in functions}
     assert {f"Shop-{name}" for name in (*FUNCTIONS, "KeepIndex")} <= names
     content = shop.only("AWS::Lambda::LayerVersion")["Properties"]["Content"]["S3Key"]
     packages = tmp_path / "out" / f"asset.{Path(content).stem}" / "python"

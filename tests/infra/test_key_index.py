@@ -1,4 +1,4 @@
-"""The key index's part of the stack: keeper, queue, machines, schedule, and how it goes."""
+"""Tests of the key index's resources: keeper, queue, machines, schedule and their removal."""
 
 import importlib
 import json
@@ -10,7 +10,7 @@ from handlers.keep_index import PLACE_SECONDS
 
 from infra.functions import LAMBDAS
 from infra.key_index import KEEPER_SECONDS, SETTLE_SECONDS
-from tests.infra.conftest import CONTEXTS, FAR_TABLE, KEPT_CONTEXT, deployed, stack_of
+from tests.infra.conftest import CONTEXTS, FAR_TABLE, INDEXED_CONTEXT, deployed, stack_of
 from tests.infra.template import (
     KEY_INDEX_FUNCTIONS,
     KEY_INDEX_MACHINES,
@@ -21,7 +21,7 @@ from tests.infra.template import (
     states_arn,
 )
 
-GIVEN = ["Orders", "Events", FAR_TABLE]
+TABLES = ["Orders", "Events", FAR_TABLE]
 PLACES = {"Orders": None, "Events": "!", FAR_TABLE: None}
 OF_AWS = re.compile(r"(States|Lambda|Sandbox|Runtime|S3|StepFunctions)\.\w+")
 OURS = ("AWS::SQS::", "AWS::Events::")
@@ -35,8 +35,8 @@ SETTINGS = {
 }
 
 
-def test_without_a_key_index_nothing_of_it_is_there_but_the_guard(template: Deployed):
-    """Which sees it when a table gets keyIndex, and when the last one loses it."""
+def test_without_a_key_index_only_its_guard_is_deployed(template: Deployed):
+    """The guard is updated when a table gets keyIndex, and when the last one loses it."""
     kinds = {resource["Type"] for resource in template.body["Resources"].values()}
     assert not [kind for kind in kinds if kind.startswith(OURS)]
     assert len(template.of_type("AWS::StepFunctions::StateMachine")) == 1
@@ -47,51 +47,45 @@ def test_without_a_key_index_nothing_of_it_is_there_but_the_guard(template: Depl
     assert not [name for name in template.body["Outputs"] if "KeyIndex" in name]
 
 
-def test_a_key_index_replaces_nothing_that_was_there(plain: Deployed, kept: Deployed):
-    """Turned on later, it must not make CloudFormation replace a bucket or a function."""
-    for name, resource in plain.body["Resources"].items():
-        assert kept.body["Resources"][name]["Type"] == resource["Type"]
-
-
 @pytest.mark.parametrize("name", SETTINGS)
-def test_who_meets_sentinels_knows_where_they_are(kept: Deployed, name: str):
-    told = kept.environment(name)
-    assert json.loads(told["KEYHOP_KEY_INDEXES"]) == PLACES
+def test_functions_that_read_sentinels_know_their_places(indexed: Deployed, name: str):
+    environment = indexed.environment(name)
+    assert json.loads(environment["KEYHOP_KEY_INDEXES"]) == PLACES
     settings = getattr(importlib.import_module("handlers.settings"), SETTINGS[name])
-    assert settings.from_env(told).places == PLACES
+    assert settings.from_env(environment).places == PLACES
     if name in KEY_INDEX_FUNCTIONS:
-        assert json.loads(told["KEYHOP_TABLES"]) == GIVEN, "no other is its business"
+        assert json.loads(environment["KEYHOP_TABLES"]) == TABLES
 
 
-def test_who_handles_mappings_or_decides_about_trust_knows_the_keeper(
-    kept: Deployed, plain: Deployed
+def test_functions_that_manage_mappings_or_decide_about_trust_know_the_keeper(
+    indexed: Deployed, plain: Deployed
 ):
     for name in ("ManageIndex", "ReleaseKeeper", "PlanRun", "FinishRun"):
-        assert kept.environment(name)["KEYHOP_KEEPER"] == function_arn("Keyhop-KeepIndex")
+        assert indexed.environment(name)["KEYHOP_KEEPER"] == function_arn("Keyhop-KeepIndex")
     queues = [
-        kept.environment(n).get("KEYHOP_FAILURE_QUEUE") for n in ("ManageIndex", "ReleaseKeeper")
+        indexed.environment(n).get("KEYHOP_FAILURE_QUEUE") for n in ("ManageIndex", "ReleaseKeeper")
     ]
     assert queues == [QUEUE_ARN, None]
     for name in ("PlanRun", "FinishRun"):
         assert "KEYHOP_KEEPER" not in plain.environment(name)
     settings = importlib.import_module("handlers.settings").PlanSettings
-    assert settings.from_env(kept.environment("PlanRun")).watch is not None
+    assert settings.from_env(indexed.environment("PlanRun")).watch is not None
     assert settings.from_env(plain.environment("PlanRun")).watch is None
 
 
 @pytest.mark.parametrize("name", KEY_INDEX_FUNCTIONS)
-def test_a_handler_reads_no_variable_that_the_template_has_not(kept: Deployed, name: str):
-    module = kept.function(name)["Handler"].split(".")[1]
+def test_the_template_sets_each_variable_that_a_handler_reads(indexed: Deployed, name: str):
+    module = indexed.function(name)["Handler"].split(".")[1]
     text = (LAMBDAS / "handlers" / f"{module}.py").read_text()
     named = set(re.findall(r'environ\["(\w+)"\]', text))
-    assert named <= set(kept.environment(name))
+    assert named <= set(indexed.environment(name))
 
 
-def test_a_function_for_key_indexes_is_shaped_for_its_work(kept: Deployed):
+def test_functions_for_key_indexes_have_their_memory_and_timeout(indexed: Deployed):
     shapes = {
         name: (function["MemorySize"], function["Timeout"])
         for name in KEY_INDEX_FUNCTIONS
-        for function in [kept.function(name)]
+        for function in [indexed.function(name)]
     }
     assert shapes == {
         "KeepIndex": (512, KEEPER_SECONDS),
@@ -101,150 +95,151 @@ def test_a_function_for_key_indexes_is_shaped_for_its_work(kept: Deployed):
     }
 
 
-def test_a_reservation_is_not_held_twice(scheduled: Deployed):
-    """The plan of a walk has no more workers than the reservation of ScanSegments serves."""
+def test_only_one_worker_function_reserves_concurrency(scheduled: Deployed):
+    """The plan of a walk has at most as many workers as ScanSegments has reserved."""
     assert scheduled.function("ScanSegments")["ReservedConcurrentExecutions"] == 20
     assert "ReservedConcurrentExecutions" not in scheduled.function("WalkSegments")
 
 
 @pytest.mark.prove
-def test_the_keeper_may_have_a_reservation(kept: Deployed):
-    assert "ReservedConcurrentExecutions" not in kept.function("KeepIndex")
-    reserved = deployed(stack_of({**KEPT_CONTEXT, "keeperConcurrency": "12"}))
+def test_the_keeper_may_have_a_reservation(indexed: Deployed):
+    assert "ReservedConcurrentExecutions" not in indexed.function("KeepIndex")
+    reserved = deployed(stack_of({**INDEXED_CONTEXT, "keeperConcurrency": "12"}))
     assert reserved.function("KeepIndex")["ReservedConcurrentExecutions"] == 12
 
 
-def test_the_code_finds_the_keeper_by_the_end_of_its_name(kept: Deployed):
+def test_the_code_finds_the_keeper_by_the_end_of_its_name(indexed: Deployed):
     from keyhop.streams.event_source import KEEPER
 
-    assert kept.function("KeepIndex")["FunctionName"].endswith(KEEPER)
+    assert indexed.function("KeepIndex")["FunctionName"].endswith(KEEPER)
 
 
-def test_a_removal_waits_longer_than_a_keeper_lives(kept: Deployed, laptop: Deployed):
-    """And than it goes by a place that it has read. Who inherits a walker's lease waits as long."""
+def test_a_removal_waits_longer_than_a_keeper_runs(indexed: Deployed, laptop: Deployed):
+    """It also outlasts a keeper's cached place. The next holder of a walker's lease waits too."""
     settle = "KEYHOP_SETTLE_SECONDS"
-    assert int(kept.environment("ManageIndex")[settle]) == SETTLE_SECONDS
-    assert kept.function("KeepIndex")["Timeout"] + PLACE_SECONDS <= SETTLE_SECONDS
-    assert kept.environment("WalkSegments")[settle] == kept.environment("ManageIndex")[settle]
+    assert int(indexed.environment("ManageIndex")[settle]) == SETTLE_SECONDS
+    assert indexed.function("KeepIndex")["Timeout"] + PLACE_SECONDS <= SETTLE_SECONDS
+    assert indexed.environment("WalkSegments")[settle] == indexed.environment("ManageIndex")[settle]
     assert laptop.environment("ManageIndex")[settle] == "1"
 
 
-def test_what_failed_is_kept_as_long_as_a_queue_can_which_is_reached_by_tls_only(kept: Deployed):
-    queue = kept.only("AWS::SQS::Queue")["Properties"]
+def test_the_failure_queue_has_the_longest_retention_and_demands_tls(indexed: Deployed):
+    queue = indexed.only("AWS::SQS::Queue")["Properties"]
     assert queue["MessageRetentionPeriod"] == 14 * 24 * 3600
     assert queue["SqsManagedSseEnabled"] is True
-    (policy,) = kept.only("AWS::SQS::QueuePolicy")["Properties"]["PolicyDocument"]["Statement"]
+    (policy,) = indexed.only("AWS::SQS::QueuePolicy")["Properties"]["PolicyDocument"]["Statement"]
     denied = (policy["Effect"], policy["Condition"])
     assert denied == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
 
 
-def test_no_mapping_is_made_by_the_stack(kept: Deployed):
-    """The table may have no stream yet, and its ARN changes."""
-    assert not kept.of_type("AWS::Lambda::EventSourceMapping")
+def test_the_stack_creates_no_mapping(indexed: Deployed):
+    """The table may not have a stream yet, and the ARN of the stream changes."""
+    assert not indexed.of_type("AWS::Lambda::EventSourceMapping")
 
 
-def test_mappings_go_before_the_keeper_and_what_it_may_do(kept: Deployed):
-    """What depends on something is deleted before it: see the next test."""
-    release = kept.only("Custom::KeeperMappings")
+def test_mappings_are_deleted_before_the_keeper_and_its_permissions(indexed: Deployed):
+    """A resource is deleted before its dependencies: see the next test."""
+    release = indexed.only("Custom::KeeperMappings")
     (keeper,) = (
         name
-        for name, function in kept.of_type("AWS::Lambda::Function").items()
+        for name, function in indexed.of_type("AWS::Lambda::Function").items()
         if function["Properties"]["FunctionName"].endswith("-KeepIndex")
     )
-    role = kept.body["Resources"][keeper]["Properties"]["Role"]["Fn::GetAtt"][0]
+    role = indexed.body["Resources"][keeper]["Properties"]["Role"]["Fn::GetAtt"][0]
     (policy,) = (
         name
-        for name, one in kept.of_type("AWS::IAM::Policy").items()
-        if {"Ref": role} in one["Properties"]["Roles"]
+        for name, resource in indexed.of_type("AWS::IAM::Policy").items()
+        if {"Ref": role} in resource["Properties"]["Roles"]
     )
-    (queue,) = kept.of_type("AWS::SQS::Queue")
+    (queue,) = indexed.of_type("AWS::SQS::Queue")
     assert {keeper, role, policy, queue} <= set(release["DependsOn"])
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_stack_that_refuses_to_go_has_lost_nothing(context: str):
-    """All else is made before the custom resource and deleted after it."""
+    """All other resources are created before the custom resource and deleted after it."""
     body = deployed(stack_of(CONTEXTS[context])).body
-    others = {
-        name for name, one in body["Resources"].items() if one["Type"] != "Custom::KeeperMappings"
+    other_names = {
+        name
+        for name, resource in body["Resources"].items()
+        if resource["Type"] != "Custom::KeeperMappings"
     }
-    (guard,) = body["Resources"].keys() - others
-    assert set(body["Resources"][guard]["DependsOn"]) == others
-    assert not [name for name in others if guard in json.dumps(body["Resources"][name])]
+    (guard,) = body["Resources"].keys() - other_names
+    assert set(body["Resources"][guard]["DependsOn"]) == other_names
+    assert not [name for name in other_names if guard in json.dumps(body["Resources"][name])]
 
 
-def test_the_last_table_with_a_key_index_leaves_by_an_update(kept: Deployed, plain: Deployed):
-    """A custom resource that was deleted with it could refuse nothing: CloudFormation deletes
-    what an update no longer has after that has succeeded.
-    """
-    (one,), (other,) = (
-        template.of_type("Custom::KeeperMappings").items() for template in (kept, plain)
+def test_removing_the_last_key_index_updates_the_guard(indexed: Deployed, plain: Deployed):
+    """A deleted guard could refuse nothing: CloudFormation deletes it after a successful update."""
+    (before,), (after,) = (
+        template.of_type("Custom::KeeperMappings").items() for template in (indexed, plain)
     )
-    assert one[0] == other[0]
-    tokens = [guard["Properties"]["ServiceToken"] for _, guard in (one, other)]
-    assert tokens[0] == tokens[1], "CloudFormation allows no other"
+    assert before[0] == after[0]
+    tokens = [guard["Properties"]["ServiceToken"] for _, guard in (before, after)]
+    assert tokens[0] == tokens[1], "CloudFormation does not allow a change of the token"
 
 
-def test_who_releases_the_keeper_can_still_do_so_when_it_is_asked(kept: Deployed):
+def test_the_guard_keeps_its_permissions_until_it_is_deleted(indexed: Deployed):
     """Its role's policy must not be deleted before the custom resource."""
-    release = kept.only("Custom::KeeperMappings")["Properties"]
+    release = indexed.only("Custom::KeeperMappings")["Properties"]
     function = release["ServiceToken"]["Fn::GetAtt"][0]
-    assert kept.resolve(release["ServiceToken"]) == function_arn("Keyhop-ReleaseKeeper")
-    needed = kept.body["Resources"][function]["DependsOn"]
-    assert [name for name in needed if name in kept.of_type("AWS::IAM::Policy")]
+    assert indexed.resolve(release["ServiceToken"]) == function_arn("Keyhop-ReleaseKeeper")
+    dependencies = indexed.body["Resources"][function]["DependsOn"]
+    assert [name for name in dependencies if name in indexed.of_type("AWS::IAM::Policy")]
 
 
-def test_a_table_that_leaves_the_context_is_told_by_the_names_of_those_that_stay(kept: Deployed):
-    release = kept.only("Custom::KeeperMappings")["Properties"]
+def test_the_guard_lists_the_tables_that_have_a_key_index(indexed: Deployed):
+    release = indexed.only("Custom::KeeperMappings")["Properties"]
     assert release["Tables"] == ["Orders", "Events", "Ereignisse"]
 
 
-def test_nobody_waits_an_hour_for_an_answer(kept: Deployed):
-    timeout = kept.function("ReleaseKeeper")["Timeout"]
-    patience = int(kept.only("Custom::KeeperMappings")["Properties"]["ServiceTimeout"])
-    assert 3 * timeout + 180 <= patience < 3600
+def test_the_guard_times_out_in_less_than_an_hour(indexed: Deployed):
+    timeout = indexed.function("ReleaseKeeper")["Timeout"]
+    limit = int(indexed.only("Custom::KeeperMappings")["Properties"]["ServiceTimeout"])
+    assert 3 * timeout + 180 <= limit < 3600
 
 
-def test_each_table_is_verified_by_the_schedule(kept: Deployed):
-    rules = [rule["Properties"] for rule in kept.of_type("AWS::Events::Rule").values()]
+def test_the_schedule_verifies_each_table(indexed: Deployed):
+    rules = indexed.properties_of("AWS::Events::Rule")
     assert {rule["ScheduleExpression"] for rule in rules} == {"rate(7 days)"}
     targets = [target for rule in rules for target in rule["Targets"]]
     assert [json.loads(target["Input"]) for target in targets] == [
-        {"table": given, "scheduled": True} for given in GIVEN
+        {"table": table, "scheduled": True} for table in TABLES
     ]
     verification = states_arn("stateMachine:Keyhop-VerifyKeyIndex")
-    assert {kept.resolve(target["Arn"]) for target in targets} == {verification}
+    assert {indexed.resolve(target["Arn"]) for target in targets} == {verification}
 
 
 def test_the_context_sets_the_schedule(scheduled: Deployed, unscheduled: Deployed):
-    rules = scheduled.of_type("AWS::Events::Rule").values()
-    schedules = {rule["Properties"]["ScheduleExpression"] for rule in rules}
-    assert schedules == {"cron(0 3 ? * SUN *)"}
+    rules = scheduled.properties_of("AWS::Events::Rule")
+    assert {rule["ScheduleExpression"] for rule in rules} == {"cron(0 3 ? * SUN *)"}
     assert not unscheduled.of_type("AWS::Events::Rule")
-    roles = unscheduled.of_type("AWS::IAM::Role").values()
-    assumed = json.dumps([role["Properties"]["AssumeRolePolicyDocument"] for role in roles])
+    roles = unscheduled.properties_of("AWS::IAM::Role")
+    assumed = json.dumps([role["AssumeRolePolicyDocument"] for role in roles])
     assert "events.amazonaws.com" not in assumed
 
 
-def test_the_outputs_lead_to_the_machines_and_the_queue(kept: Deployed):
-    outputs = {name: kept.resolve(one["Value"]) for name, one in kept.body["Outputs"].items()}
+def test_the_outputs_name_the_machines_and_the_queue(indexed: Deployed):
+    outputs = {
+        name: indexed.resolve(output["Value"]) for name, output in indexed.body["Outputs"].items()
+    }
     for name in KEY_INDEX_MACHINES:
         assert outputs[f"{name}Arn"] == states_arn(f"stateMachine:Keyhop-{name}")
     assert outputs["FailureQueueUrl"] == QUEUE_URL
 
 
-def test_what_is_known_of_an_index_does_not_expire(kept: Deployed):
-    rules = kept.only("AWS::S3::Bucket")["Properties"]["LifecycleConfiguration"]["Rules"]
+def test_only_files_of_runs_expire(indexed: Deployed):
+    rules = indexed.only("AWS::S3::Bucket")["Properties"]["LifecycleConfiguration"]["Rules"]
     assert {rule.get("Prefix") for rule in rules if "ExpirationInDays" in rule} == {"runs/"}
 
 
-def test_synth_says_where_iam_cannot_tell_a_sentinel_from_another_item():
-    warned = Annotations.from_stack(stack_of(KEPT_CONTEXT))
-    told = r"write more than sentinels into Events, arn:.*/Ereignisse; .*keyAttributes"
-    warned.has_warning("*", Match.string_like_regexp(told))
+def test_synth_warns_where_iam_cannot_distinguish_sentinels_from_other_items():
+    annotations = Annotations.from_stack(stack_of(INDEXED_CONTEXT))
+    warning = r"write more than sentinels into Events, arn:.*/Ereignisse; .*keyAttributes"
+    annotations.has_warning("*", Match.string_like_regexp(warning))
 
 
-def test_synth_has_nothing_to_say_where_the_key_attributes_are_known():
+def test_synth_does_not_warn_if_the_key_attributes_are_set():
     closed = stack_of(
         {"tables": [{"table": "Orders", "keyIndex": True, "keyAttributes": ["customer", "order"]}]}
     )

@@ -1,4 +1,4 @@
-"""What AWS would refuse at a deploy is refused at synth, and 40 tables are not."""
+"""Tests that synth refuses what AWS would refuse at a deployment, and accepts 40 tables."""
 
 from typing import Any
 
@@ -17,22 +17,22 @@ NAMED = {"dynamodb__Select": "SPECIFIC_ATTRIBUTES"}
 NAMES = [f"Table-of-28-characters-{number:05}" for number in range(200)]
 
 
-def kept(names: list[str], **more: Any) -> list[dict[str, Any]]:
+def indexed(names: list[str], **more: Any) -> list[dict[str, Any]]:
     return [{"table": name, "keyIndex": True, **more} for name in names]
 
 
 @pytest.mark.parametrize("context", ["plain", "mixed"])
-def test_a_deployment_of_a_few_tables_is_far_from_every_quota(context: str):
+def test_a_small_deployment_is_far_below_every_quota(context: str):
     limits.check_template(deployed(stack_of(CONTEXTS[context])).body, 7)
 
 
 @pytest.mark.prove
-def test_forty_tables_with_key_indexes_are_taken(many: Deployed):
+def test_forty_tables_with_key_indexes_are_accepted(many: Deployed):
     limits.check_template(many.body, len(MANY))
 
 
 @pytest.mark.parametrize("table", [table_arn(MANY[0]), table_arn(MANY[-1])])
-def test_no_right_is_lost_on_the_way_into_managed_policies(many: Deployed, table: str):
+def test_managed_policies_keep_every_permission(many: Deployed, table: str):
     assert many.of_type("AWS::IAM::ManagedPolicy")
     for function in READERS:
         assert many.allows(function, "dynamodb:Scan", f"{table}/index/ByDate", **NAMED)
@@ -45,46 +45,46 @@ def test_no_right_is_lost_on_the_way_into_managed_policies(many: Deployed, table
 
 @pytest.mark.parametrize("owner", [*READERS, *KEY_INDEX_FUNCTIONS])
 def test_no_two_statements_have_the_same_name(many: Deployed, owner: str):
-    sids = [one["Sid"] for one in many.statements(owner) if "Sid" in one]
+    sids = [statement["Sid"] for statement in many.statements(owner) if "Sid" in statement]
     assert len(set(sids)) == len(sids)
-    assert all(sid.isalnum() for sid in sids), "IAM takes nothing else"
+    assert all(sid.isalnum() for sid in sids), "IAM accepts only letters and digits"
 
 
 @pytest.mark.parametrize(
-    ("tables", "fit"), [(NAMES, 93), (kept(NAMES), 42)], ids=["plain", "with key indexes"]
+    ("tables", "count"), [(NAMES, 93), (indexed(NAMES), 42)], ids=["plain", "with key indexes"]
 )
-def test_what_does_not_fit_into_an_environment_is_refused_with_the_number_that_does(
-    tables: list[Any], fit: int
+def test_too_many_tables_for_an_environment_are_refused_with_the_number_that_fits(
+    tables: list[Any], count: int
 ):
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as error:
         Config.from_context({"tables": tables})
-    assert f"has 200 tables, of which {fit} fit into one stack" in str(refused.value)
-    assert "second stack (stackName)" in str(refused.value)
-    assert len(Config.from_context({"tables": tables[:fit]}).tables) == fit
+    assert f"has 200 tables, of which {count} fit into one stack" in str(error.value)
+    assert "second stack (stackName)" in str(error.value)
+    assert len(Config.from_context({"tables": tables[:count]}).tables) == count
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("tables", [NAMES[:93], kept(NAMES[:42])], ids=["plain", "key indexes"])
-def test_as_many_as_fit_into_an_environment_fit_everywhere(tables: list[Any]):
+@pytest.mark.parametrize("tables", [NAMES[:93], indexed(NAMES[:42])], ids=["plain", "key indexes"])
+def test_tables_that_fit_into_an_environment_are_below_every_quota(tables: list[Any]):
     limits.check_template(deployed(stack_of({"tables": tables})).body, len(tables))
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
-def test_long_names_and_short_ones_fit_or_are_refused_with_a_number_that_fits():
-    def checked(tables: list[Any]) -> None:
+def test_tables_with_long_or_short_names_fit_or_are_refused_with_the_number_that_fits():
+    def check(tables: list[Any]) -> None:
         limits.check_template(deployed(stack_of({"tables": tables})).body, len(tables))
 
-    checked(kept([f"{number:0200}" for number in range(7)]))
+    check(indexed([f"{number:0200}" for number in range(7)]))
     attributes = [f"an-attribute-{number}" for number in range(8)]
-    tables = kept([f"T{n:02}" for n in range(60)])
-    tables = [{**one, "keyAttributes": [*attributes, one["table"]]} for one in tables]
-    with pytest.raises(ConfigError, match=r"has 60 tables.* managed policies of") as refused:
-        checked(tables)
-    fit = int(str(refused.value).split("; ")[1].split()[0])
-    assert 20 < fit < 60
-    checked(tables[:fit])
+    tables = indexed([f"T{n:02}" for n in range(60)])
+    tables = [{**table, "keyAttributes": [*attributes, table["table"]]} for table in tables]
+    with pytest.raises(ConfigError, match=r"has 60 tables.* managed policies of") as error:
+        check(tables)
+    count = int(str(error.value).split("; ")[1].split()[0])
+    assert 20 < count < 60
+    check(tables[:count])
 
 
 ROLE = {"Type": "AWS::IAM::Role", "Properties": {}}
@@ -108,7 +108,7 @@ def variables(characters: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("just", "too_much", "told"),
+    ("fitting", "too_much", "sentence"),
     [
         (
             {"Role": ROLE, "A": policy("Policy", 5_000), "B": policy("Policy", 5_240)},
@@ -143,50 +143,53 @@ def variables(characters: int) -> dict[str, Any]:
         ),
     ],
 )
-def test_each_quota_is_looked_at(just: dict[str, Any], too_much: dict[str, Any], told: str):
-    limits.check_template({"Resources": just}, 10)
-    with pytest.raises(ConfigError) as refused:
+def test_each_quota_is_checked(fitting: dict[str, Any], too_much: dict[str, Any], sentence: str):
+    limits.check_template({"Resources": fitting}, 10)
+    with pytest.raises(ConfigError) as error:
         limits.check_template({"Resources": too_much}, 10)
-    assert told in str(refused.value)
-    assert "8 of them fit. Deploy a second stack (stackName)" in str(refused.value)
+    assert sentence in str(error.value)
+    assert "8 of them fit. Deploy a second stack (stackName)" in str(error.value)
 
 
-def test_what_cloudformation_puts_in_counts_as_long_as_it_can_get():
+def test_a_value_of_cloudformation_counts_with_its_maximum_length():
     arn = {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":sns:", {"Ref": "AWS::Region"}]]}
     for value, characters in ((arn, 33), ({"Fn::GetAtt": ["Queue", "Arn"]}, 150)):
-        named = {"F": function(FunctionName=value)}
+        resources = {"F": function(FunctionName=value)}
         if characters < 64:
-            limits.check_template({"Resources": named}, 1)
+            limits.check_template({"Resources": resources}, 1)
         else:
             with pytest.raises(ConfigError, match=f"of {characters},"):
-                limits.check_template({"Resources": named}, 1)
+                limits.check_template({"Resources": resources}, 1)
 
 
 def warnings(region: str | None, *counts: int, credentials: str = "") -> list[str]:
-    """Add so many rules at a time; return the warnings of the stack.
+    """Add rules in batches of these counts, and return the warnings of the stack.
 
-    region: of the stack. credentials: the region that they tell.
+    Args:
+        region: The region of the stack, if it names one.
+        credentials: The region of the user's credentials.
     """
     env = Environment(account="111122223333", region=region) if region else None
     stack = Stack(App(context={REGION: credentials}), "Stack", env=env)
-    for turn, count in enumerate(counts):
+    for batch, count in enumerate(counts):
         for number in range(count):
             schedule = events.Schedule.expression("rate(1 day)")
-            events.Rule(stack, f"Rule{turn}-{number}", schedule=schedule)
+            events.Rule(stack, f"Rule{batch}-{number}", schedule=schedule)
         warn_of_many_rules(stack, count)
     metadata = stack.node.metadata
-    return [str(one.data) for one in metadata if one.type == "aws:cdk:warning"]
+    return [str(entry.data) for entry in metadata if entry.type == "aws:cdk:warning"]
 
 
 @pytest.mark.parametrize(
-    ("region", "most"), [("eu-west-1", 300), ("af-south-1", 100), ("eu-south-1", 100), (None, 300)]
+    ("region", "maximum"),
+    [("eu-west-1", 300), ("af-south-1", 100), ("eu-south-1", 100), (None, 300)],
 )
-def test_one_warning_tells_of_more_rules_than_an_event_bus_has(region: str | None, most: int):
-    assert warnings(region, most - 1, 1) == []
-    (said,) = warnings(region, most, 1, 5)
-    assert f"more than {most} EventBridge rules" in said
-    assert (region or "event bus,") in said
+def test_too_many_rules_for_an_event_bus_cause_one_warning(region: str | None, maximum: int):
+    assert warnings(region, maximum - 1, 1) == []
+    (warning,) = warnings(region, maximum, 1, 5)
+    assert f"more than {maximum} EventBridge rules" in warning
+    assert (region or "event bus,") in warning
 
 
-def test_the_region_of_the_credentials_counts_where_the_stack_names_none():
+def test_a_stack_without_a_region_has_that_of_the_credentials():
     assert len(warnings(None, 101, credentials="af-south-1")) == 1

@@ -1,8 +1,7 @@
-"""Alarms and the dashboard: what they go by and say; functions write what is shown."""
+"""Tests of the alarms and the dashboard, and of the metrics that they use."""
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -28,64 +27,56 @@ OF_SHARDING = (
 OF_KEEPER = ("KeysReconciled", "SentinelsPut", "SentinelsDeleted", "RecordsFailed")
 
 
-@pytest.fixture
-def alarms(template: Deployed) -> dict[str, dict[str, Any]]:
-    return template.alarms
-
-
-@pytest.fixture
-def dashboard(template: Deployed) -> dict[str, dict[str, Any]]:
-    return template.widgets
-
-
-def test_whoever_is_named_gets_an_email_of_every_alarm(template: Deployed, alarms: dict):
+def test_the_email_address_receives_every_alarm(template: Deployed):
     (topic,) = template.of_type("AWS::SNS::Topic")
     subscription = template.only("AWS::SNS::Subscription")["Properties"]
     assert subscription["Endpoint"] == "keeper@example.com"
     assert subscription["TopicArn"] == {"Ref": topic}
-    for alarm in alarms.values():
+    for alarm in template.alarms.values():
         assert alarm["AlarmActions"] == [topic]
 
 
-def test_the_alarms_are_there_without_an_email_address(plain: Deployed):
+def test_the_alarms_exist_without_an_email_address(plain: Deployed):
     assert plain.alarms
     assert not plain.of_type("AWS::SNS::Subscription")
 
 
-def test_the_alarms_may_publish_although_the_topic_has_a_policy_of_its_own(template: Deployed):
-    """A policy of one's own replaces the one by which an account's services may publish."""
+def test_the_topic_policy_lets_the_alarms_publish(template: Deployed):
+    """A topic policy replaces the default policy, which lets the account's services publish."""
     policy = template.only("AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
-    (allowed,) = [template.resolve(one) for one in policy if one["Effect"] == "Allow"]
+    (allowed,) = [
+        template.resolve(statement) for statement in policy if statement["Effect"] == "Allow"
+    ]
     assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     assert allowed["Action"] == "sns:Publish"
     assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
 
 
 @pytest.mark.parametrize(
-    ("name", "less", "added"),
+    ("name", "base", "added_names"),
     [
         ("template", None, {"FailedRun", "ThrottledRun"}),
         (
-            *("kept", "template"),
+            *("indexed", "template"),
             {"KeyIndexDrift", "KeyIndexFailures", "KeeperBehind", "KeyIndexOccupied"}
             | {f"Failed{machine}" for machine in KEY_INDEX_MACHINES},
         ),
-        ("sharded", "kept", {"KeyAtMaximum", "FailedDrainShards"}),
+        ("sharded", "indexed", {"KeyAtMaximum", "FailedDrainShards"}),
     ],
 )
-def test_alarms_tell_one_topic_what_needs_a_person_and_nothing_else(
-    request: pytest.FixtureRequest, name: str, less: str | None, added: set[str]
+def test_alarms_notify_one_topic_and_only_of_what_needs_a_person(
+    request: pytest.FixtureRequest, name: str, base: str | None, added_names: set[str]
 ):
-    """Not a refused input, not one's own stop, not what is tried again: RaiseAlarm counts.
+    """RaiseAlarm counts neither refused inputs nor stopped executions nor retried errors.
 
-    The laptop cloud knows no alarms on expressions, and the stack is the same on both. Silence
-    between runs is no alarm.
+    The laptop cloud has no alarms on expressions, and the stack is the same on both. Silence
+    between runs raises no alarm.
     """
     alarms = request.getfixturevalue(name).alarms
-    others = request.getfixturevalue(less).alarms if less else {}
-    assert set(alarms) - set(others) == {f"Keyhop-{one}" for one in added}
+    base_alarms = request.getfixturevalue(base).alarms if base else {}
+    assert set(alarms) - set(base_alarms) == {f"Keyhop-{alarm}" for alarm in added_names}
     assert len({json.dumps(alarm["AlarmActions"]) for alarm in alarms.values()}) == 1
-    assert not [one for one, alarm in alarms.items() if "Metrics" in alarm]
+    assert not [alarm for alarm in alarms.values() if "Metrics" in alarm]
     assert {alarm["TreatMissingData"] for alarm in alarms.values()} == {"notBreaching"}
 
 
@@ -93,53 +84,53 @@ def test_alarms_tell_one_topic_what_needs_a_person_and_nothing_else(
     ("deployment", "alarm", "machine"),
     [
         ("template", "FailedRun", "EnumerateKeys"),
-        *(("kept", f"Failed{name}", name) for name in KEY_INDEX_MACHINES),
+        *(("indexed", f"Failed{name}", name) for name in KEY_INDEX_MACHINES),
         ("sharded", "FailedDrainShards", "DrainShards"),
         ("reported", "FailedReportKeys", "ReportKeys"),
     ],
 )
-def test_an_execution_that_failed_is_told(
+def test_a_failed_execution_raises_an_alarm(
     request: pytest.FixtureRequest, deployment: str, alarm: str, machine: str
 ):
-    told = request.getfixturevalue(deployment).alarms[f"Keyhop-{alarm}"]
-    assert (told["Namespace"], told["MetricName"]) == ("Keyhop", "NeedsAPerson")
-    dimensions = {one["Name"]: one["Value"] for one in told["Dimensions"]}
+    properties = request.getfixturevalue(deployment).alarms[f"Keyhop-{alarm}"]
+    assert (properties["Namespace"], properties["MetricName"]) == ("Keyhop", "NeedsAPerson")
+    dimensions = {dimension["Name"]: dimension["Value"] for dimension in properties["Dimensions"]}
     assert dimensions == {"service": SERVICE, "machine": machine}
-    assert (told["Statistic"], told["Threshold"]) == ("Sum", 1)
+    assert (properties["Statistic"], properties["Threshold"]) == ("Sum", 1)
 
 
 @pytest.mark.parametrize(
-    ("deployment", "alarm", "metric", "more"),
+    ("deployment", "alarm", "metric", "more_fields"),
     [
-        # drift of a day
-        ("kept", "KeyIndexDrift", ("Keyhop", "KeyIndexDrift", "Sum", 1), {"Period": 86400}),
+        # The drift of a day.
+        ("indexed", "KeyIndexDrift", ("Keyhop", "KeyIndexDrift", "Sum", 1), {"Period": 86400}),
         (
-            *("kept", "KeyIndexFailures"),
+            *("indexed", "KeyIndexFailures"),
             ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 1),
             {},
         ),
-        # a keeper that stays behind, and no burst
+        # A keeper that stays behind, not one that is behind for a moment.
         (
-            *("kept", "KeeperBehind", ("AWS/Lambda", "IteratorAge", "Maximum", 15 * 60 * 1000)),
+            *("indexed", "KeeperBehind", ("AWS/Lambda", "IteratorAge", "Maximum", 15 * 60 * 1000)),
             {"Period": 300, "EvaluationPeriods": 3},
         ),
         ("sharded", "KeyAtMaximum", ("Keyhop", "KeysAtMaximum", "Sum", 1), {}),
         ("reported", "NewHighFinding", ("Keyhop", "NewHighFindings", "Sum", 1), {}),
     ],
 )
-def test_an_alarm_goes_by_its_metric(
+def test_an_alarm_uses_its_metric(
     request: pytest.FixtureRequest,
     deployment: str,
     alarm: str,
     metric: tuple[str, str, str, int],
-    more: dict[str, int],
+    more_fields: dict[str, int],
 ):
-    told = request.getfixturevalue(deployment).alarms[f"Keyhop-{alarm}"]
+    properties = request.getfixturevalue(deployment).alarms[f"Keyhop-{alarm}"]
     fields = ("Namespace", "MetricName", "Statistic", "Threshold")
-    assert tuple(told[field] for field in fields) == metric
-    assert {field: told[field] for field in more} == more
-    if metric[0] == "Keyhop":  # of all tables: an alarm looks at one metric
-        assert told["Dimensions"] == [{"Name": "service", "Value": SERVICE}]
+    assert tuple(properties[field] for field in fields) == metric
+    assert {field: properties[field] for field in more_fields} == more_fields
+    if metric[0] == "Keyhop":  # An alarm has one metric, which is that of all tables.
+        assert properties["Dimensions"] == [{"Name": "service", "Value": SERVICE}]
 
 
 @pytest.mark.parametrize(
@@ -148,39 +139,39 @@ def test_an_alarm_goes_by_its_metric(
         ("template", "FailedRun", '"resume"'),
         ("template", "FailedRun", "its cause says why and what to do"),
         ("template", "ThrottledRun", '"maxReadRate"'),
-        ("kept", "KeyIndexDrift", f"s3://{BUCKET}/runs/RUN/verification.json"),
-        ("kept", "KeyIndexDrift", "failure queue"),
-        ("kept", "KeyIndexFailures", f"keyhop index redrive TABLE --queue {QUEUE_URL}"),
-        ("kept", "KeyIndexFailures", "VerifyKeyIndex"),
-        ("kept", "KeeperBehind", "throttles"),
+        ("indexed", "KeyIndexDrift", f"s3://{BUCKET}/runs/RUN/verification.json"),
+        ("indexed", "KeyIndexDrift", "failure queue"),
+        ("indexed", "KeyIndexFailures", f"keyhop index redrive TABLE --queue {QUEUE_URL}"),
+        ("indexed", "KeyIndexFailures", "VerifyKeyIndex"),
+        ("indexed", "KeeperBehind", "throttles"),
         *(
-            ("kept", f"Failed{name}", "its cause says why and what to do")
+            ("indexed", f"Failed{name}", "its cause says why and what to do")
             for name in KEY_INDEX_MACHINES
         ),
         ("sharded", "KeyAtMaximum", "sharding.mostShards"),
         ("sharded", "FailedDrainShards", "start the same input again"),
     ],
 )
-def test_an_alarm_says_what_to_do(
+def test_an_alarm_explains_what_to_do(
     request: pytest.FixtureRequest, deployment: str, alarm: str, advice: str
 ):
     alarms = request.getfixturevalue(deployment).alarms
     assert advice in alarms[f"Keyhop-{alarm}"]["AlarmDescription"]
 
 
-def test_throttled_writes_are_no_throttled_run(sharded: Deployed):
-    """The runs' alarm goes by the metric without a reason, which sharded tables do not write."""
-    told = sharded.alarms["Keyhop-ThrottledRun"]
-    assert [one["Name"] for one in told["Dimensions"]] == ["service"]
+def test_throttled_writes_are_not_reported_as_a_throttled_run(sharded: Deployed):
+    """The runs' alarm uses the metric without a reason, which sharded tables do not write."""
+    dimensions = sharded.alarms["Keyhop-ThrottledRun"]["Dimensions"]
+    assert [dimension["Name"] for dimension in dimensions] == ["service"]
     text = (LAMBDAS / "handlers" / "telemetry.py").read_text()
     assert "report_throttles(table, usage.throttles)" in text[text.index("def report_sharding") :]
 
 
 @pytest.mark.parametrize(
-    ("deployment", "rows", "shown"),
+    ("deployment", "rows", "labels"),
     [
         (
-            *("kept", "Key index"),
+            *("indexed", "Key index"),
             (
                 *("IteratorAge", *OF_KEEPER, "ApproximateNumberOfMessagesVisible"),
                 *("KeyIndexDrift", "Invocations"),
@@ -198,16 +189,16 @@ def test_throttled_writes_are_no_throttled_run(sharded: Deployed):
         ),
     ],
 )
-def test_the_dashboard_shows_a_feature_and_nothing_of_it_without(
+def test_the_dashboard_shows_a_feature_only_where_it_is_deployed(
     request: pytest.FixtureRequest,
     plain: Deployed,
     deployment: str,
     rows: str,
-    shown: tuple[str, ...],
+    labels: tuple[str, ...],
 ):
     widgets = request.getfixturevalue(deployment).widgets
-    text = json.dumps({title: one for title, one in widgets.items() if rows in title})
-    assert [one for one in shown if one not in text] == []
+    text = json.dumps({title: widget for title, widget in widgets.items() if rows in title})
+    assert [label for label in labels if label not in text] == []
     assert rows not in json.dumps(plain.dashboard)
 
 
@@ -219,28 +210,26 @@ def test_the_dashboard_shows_a_feature_and_nothing_of_it_without(
         (["telemetry", "sharding"], OF_SHARDING),
     ],
 )
-def test_the_metrics_of_a_feature_are_the_ones_that_the_functions_write(
+def test_the_functions_write_the_metrics_of_a_feature(
     handlers: list[str], metrics: tuple[str, ...]
 ):
     written = "".join((LAMBDAS / "handlers" / f"{name}.py").read_text() for name in handlers)
     assert [metric for metric in metrics if f"{metric}=" not in written] == []
 
 
-def test_the_alarm_goes_by_what_the_machine_counts_and_may_count(template: Deployed, alarms: dict):
-    machine = template.machine("EnumerateKeys")
-    names = machine["DefinitionSubstitutions"]
-    told = alarms["Keyhop-FailedRun"]
-    assert names["Namespace"] == told["Namespace"]
-    dimensions = [one["Value"] for one in told["Dimensions"]]
+def test_the_machine_writes_the_metric_of_its_alarm(template: Deployed):
+    names = template.machine("EnumerateKeys")["DefinitionSubstitutions"]
+    alarm = template.alarms["Keyhop-FailedRun"]
+    assert names["Namespace"] == alarm["Namespace"]
+    dimensions = [dimension["Value"] for dimension in alarm["Dimensions"]]
     assert sorted(dimensions) == sorted((names["Service"], names["Machine"]))
     for namespace, allowed in (("Keyhop", True), ("AWS/EC2", False)):
-        context = {"cloudwatch__namespace": namespace}
-        action = "cloudwatch:PutMetricData"
-        assert template.allows("EnumerateKeys", action, "*", **context) is allowed
+        request = ("EnumerateKeys", "cloudwatch:PutMetricData", "*")
+        assert template.allows(*request, cloudwatch__namespace=namespace) is allowed
 
 
-def test_the_dashboard_shows_what_a_run_does(dashboard: dict):
-    shown = {
+def test_the_dashboard_shows_what_a_run_does(template: Deployed):
+    metrics_by_title = {
         "Done, %": "RUNNING_SUM(FILL(done, 0)) / RUNNING_SUM(FILL(planned, 0))",
         "Keys found": "KeysFound",
         "Cost of reads so far, dollars": "RUNNING_SUM(units) * 0.0000001250",
@@ -251,18 +240,18 @@ def test_the_dashboard_shows_what_a_run_does(dashboard: dict):
         "Cost of a run, dollars": "RunDollars",
         "Executions": "ExecutionsFailed",
     }
-    for title, metric in shown.items():
-        assert metric in json.dumps(dashboard[title]["metrics"]), title
+    for title, metric in metrics_by_title.items():
+        assert metric in json.dumps(template.widgets[title]["metrics"]), title
 
 
-def test_the_read_rate_is_units_over_time_beside_what_is_allowed(dashboard: dict):
-    text = json.dumps(dashboard["Read units a second"]["metrics"])
+def test_the_read_rate_is_units_per_second_beside_the_allowed_rate(template: Deployed):
+    text = json.dumps(template.widgets["Read units a second"]["metrics"])
     assert "units5 / PERIOD(units5)" in text
     assert f'"ConsumedReadCapacityUnits", "TableName", "{ANY_TABLE}"' in text
 
 
-def test_one_dashboard_serves_all_tables_by_a_choice(template: Deployed):
-    """A pattern variable changes the text wherever it stands in the body, queries included."""
+def test_the_dashboard_has_a_choice_of_tables(template: Deployed):
+    """A pattern variable replaces the text everywhere in the body, including queries."""
     body = template.dashboard
     (variable,) = body["variables"]
     assert (variable["type"], variable["pattern"]) == ("pattern", ANY_TABLE)
@@ -274,17 +263,17 @@ def test_one_dashboard_serves_all_tables_by_a_choice(template: Deployed):
     assert text.count(ANY_TABLE) > 10
 
 
-def test_the_metrics_of_a_table_are_the_ones_that_the_functions_write(template: Deployed):
-    written = (LAMBDAS / "handlers" / "telemetry.py").read_text()
-    written += (LAMBDAS / "handlers" / "job.py").read_text()
+def test_the_functions_write_the_metrics_of_a_table(template: Deployed):
+    source = (LAMBDAS / "handlers" / "telemetry.py").read_text()
+    source += (LAMBDAS / "handlers" / "job.py").read_text()
     text = json.dumps(template.dashboard["widgets"])
-    shown = re.findall(r'"Keyhop", "(\w+)", "service", "[\w-]+", "table"', text)
-    assert len(set(shown)) >= 7
-    assert [name for name in set(shown) if f"{name}=" not in written] == []
+    names = set(re.findall(r'"Keyhop", "(\w+)", "service", "[\w-]+", "table"', text))
+    assert len(names) >= 7
+    assert [name for name in names if f"{name}=" not in source] == []
 
 
-def test_a_text_says_what_to_do_and_leads_to_executions_files_and_logs(template: Deployed):
-    (text,) = [one for one in template.dashboard["widgets"] if one["type"] == "text"]
+def test_a_text_explains_what_to_do_and_links_executions_files_and_logs(template: Deployed):
+    (text,) = [widget for widget in template.dashboard["widgets"] if widget["type"] == "text"]
     markdown = text["properties"]["markdown"]
     machine = states_arn("stateMachine:Keyhop-EnumerateKeys")
     for link in (
@@ -297,40 +286,38 @@ def test_a_text_says_what_to_do_and_leads_to_executions_files_and_logs(template:
     assert '"resume"' in markdown
 
 
-def test_runs_are_listed_one_by_one_from_the_lines_that_report_them(
-    template: Deployed, dashboard: dict
-):
-    query = dashboard[f"Runs of {ANY_TABLE} that reported in the time shown"]["query"]
+def test_the_dashboard_lists_runs_from_the_log_lines_that_report_them(template: Deployed):
+    query = template.widgets[f"Runs of {ANY_TABLE} that reported in the time shown"]["query"]
     groups = template.of_type("AWS::Logs::LogGroup")
-    asked = [
+    log_groups = [
         groups[source]["Properties"]["LogGroupName"]
         for source in re.findall(r"SOURCE '(\w+)'", query)
     ]
-    assert asked == [f"/aws/lambda/Keyhop-{n}" for n in ("PlanRun", "ScanSegments", "VerifyRun")]
+    names = ("PlanRun", "ScanSegments", "VerifyRun")
+    assert log_groups == [f"/aws/lambda/Keyhop-{name}" for name in names]
     assert f'filter table = "{ANY_TABLE}" and ispresent(run)' in query
     assert "sum(SegmentsDone.0) / max(SegmentsPlanned.0)" in query
     assert query.count("by run") == 1
 
 
-def test_every_function_has_its_errors_on_the_dashboard(dashboard: dict):
-    text = json.dumps(dashboard["Errors of the functions"]["metrics"])
+def test_the_dashboard_shows_the_errors_of_every_function(template: Deployed):
+    text = json.dumps(template.widgets["Errors of the functions"]["metrics"])
     for name in FUNCTIONS:
         assert f'"label": "{name}"' in text
 
 
-def test_the_metrics_have_the_namespace_and_the_service_of_the_functions(
-    template: Deployed, dashboard: dict
-):
+def test_the_metrics_have_the_namespace_and_the_service_of_the_functions(template: Deployed):
     environment = template.environment("ScanSegments")
-    keys = [one for one in dashboard["Keys found"]["metrics"] if "KeysFound" in one]
-    namespace, _, *dimensions = keys[0][:6]
+    graph = template.widgets["Keys found"]["metrics"]
+    metrics = [metric for metric in graph if "KeysFound" in metric]
+    namespace, _, *dimensions = metrics[0][:6]
     assert namespace == environment["POWERTOOLS_METRICS_NAMESPACE"]
     service = environment["POWERTOOLS_SERVICE_NAME"]
     assert dimensions == ["service", service, "table", ANY_TABLE]
     assert service == SERVICE
 
 
-def test_the_outputs_lead_to_the_dashboard(template: Deployed):
+def test_an_output_links_the_dashboard(template: Deployed):
     url = template.resolve(template.body["Outputs"]["DashboardUrl"]["Value"])
     name = template.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardName"]
     assert url.endswith(f"#dashboards/dashboard/{name}")

@@ -1,4 +1,4 @@
-"""cdk-nag's packs: nothing is found but what is acknowledged, and only that is acknowledged."""
+"""Tests that cdk-nag reports only acknowledged findings, and needs all acknowledgements."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,34 +12,33 @@ from infra import permissions
 from infra.config import Config
 from infra.stack import KeyhopStack
 from testing.marks import prove
-from tests.infra import apps
+from tests.infra.apps import asset_free_app
 from tests.infra.conftest import CONTEXTS
 
 PACKS = (AwsSolutionsChecks, ServerlessChecks)
-Told = list[tuple[str, str, str]]
-"""Construct path, id of the rule, reason."""
+Unacknowledged = tuple[App, list[tuple[str, str, str]]]
+"""An app, with the construct path, the rule and the reason of each missing acknowledgement."""
+
+CHECKED_CONTEXTS = (prove("named"), "mixed", prove("reported"), prove("rekeyed"))
+"""Deployments with keys only, with all capabilities, with reports, and with pairs of tables."""
 
 
-WATCHED = (prove("named"), "mixed", prove("reported"), prove("rekeyed"))
-"""Without key indexes and sharded tables, with them, with reports, and with pairs of tables."""
-
-
-@pytest.fixture(scope="module", params=WATCHED)
+@pytest.fixture(scope="module", params=CHECKED_CONTEXTS)
 def context(request: pytest.FixtureRequest) -> dict[str, Any]:
     return CONTEXTS[request.param]
 
 
 @pytest.fixture(scope="module")
 def app(context: dict[str, Any]) -> App:
-    made = apps.app()
-    KeyhopStack(made, Config.from_context(context))
-    return made
+    app_with_stack = asset_free_app()
+    KeyhopStack(app_with_stack, Config.from_context(context))
+    return app_with_stack
 
 
 @pytest.fixture(scope="module")
-def unexcused(context: dict[str, Any]) -> tuple[App, Told]:
-    """The same app with the acknowledgements held back, and what they were."""
-    told: Told = []
+def unacknowledged(context: dict[str, Any]) -> Unacknowledged:
+    """The app without its acknowledgements, and these acknowledgements."""
+    acknowledgements: list[tuple[str, str, str]] = []
 
     class Recorder:
         def __init__(self, construct: IConstruct) -> None:
@@ -50,13 +49,13 @@ def unexcused(context: dict[str, Any]) -> tuple[App, Told]:
             return cls(construct)
 
         def acknowledge(self, rule: Any) -> None:
-            told.append((self.construct.node.path, rule.id, rule.reason))
+            acknowledgements.append((self.construct.node.path, rule.id, rule.reason))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(permissions, "Validations", Recorder)
-        made = apps.app()
-        KeyhopStack(made, Config.from_context(context))
-    return made, told
+        bare_app = asset_free_app()
+        KeyhopStack(bare_app, Config.from_context(context))
+    return bare_app, acknowledgements
 
 
 @pytest.mark.parametrize("pack", PACKS)
@@ -64,43 +63,46 @@ def test_a_pack_finds_no_error_and_no_warning(app: App, pack: type[NagPack]):
     assert list(findings(app, pack)) == []
 
 
-def test_the_packs_do_look(unexcused: tuple[App, Told]):
-    bare, _ = unexcused
+def test_the_packs_report_findings_without_acknowledgements(unacknowledged: Unacknowledged):
+    bare_app, _ = unacknowledged
     for pack in PACKS:
-        assert list(findings(bare, pack))
+        assert list(findings(bare_app, pack))
 
 
 def test_the_packs_pass_as_plugins_of_a_synth(app: App):
-    """As a user would add them; a violation ends the synth."""
+    """A violation ends the synth of a user who adds the packs."""
     Validations.of(app).add_plugins(*(pack(app) for pack in PACKS))
     app.synth()
 
 
-def test_every_acknowledgement_is_needed(unexcused: tuple[App, Told]):
-    bare, told = unexcused
-    found = [one for pack in PACKS for one in findings(bare, pack)]
+def test_every_acknowledgement_is_needed(unacknowledged: Unacknowledged):
+    bare_app, acknowledgements = unacknowledged
+    reported = [finding for pack in PACKS for finding in findings(bare_app, pack)]
     unneeded = {
         (path, rule)
-        for path, rule, _ in told
-        if not any(rule == seen and f"{at}/".startswith(f"{path}/") for seen, at in found)
+        for path, rule, _ in acknowledgements
+        if not any(
+            rule == reported_rule and f"{construct}/".startswith(f"{path}/")
+            for reported_rule, construct in reported
+        )
     }
     assert unneeded == set()
 
 
-def test_every_acknowledgement_has_a_sentence_of_reason(unexcused: tuple[App, Told]):
-    _, told = unexcused
-    for path, rule, reason in told:
+def test_every_acknowledgement_has_a_reason_of_one_sentence(unacknowledged: Unacknowledged):
+    _, acknowledgements = unacknowledged
+    for path, rule, reason in acknowledgements:
         assert len(reason.split()) >= 8, (path, rule)
         assert reason.endswith("."), (path, rule)
 
 
-def test_nothing_is_acknowledged_for_the_whole_stack(unexcused: tuple[App, Told]):
-    _, told = unexcused
-    assert not [path for path, _, _ in told if path.count("/") < 2]
+def test_nothing_is_acknowledged_for_the_whole_stack(unacknowledged: Unacknowledged):
+    _, acknowledgements = unacknowledged
+    assert not [path for path, _, _ in acknowledgements if path.count("/") < 2]
 
 
 def findings(app: App, pack: type[NagPack]) -> Iterator[tuple[str, str]]:
-    """(id of the rule, path of the construct) of each finding, errors and warnings alike."""
+    """Yield the rule's id and the construct's path of each error and warning."""
     for violation in pack(app).validate_scope(app).violations:  # type: ignore[call-arg]
         for resource in violation.violating_resources:
             yield violation.rule_name, resource.construct_path or ""

@@ -1,8 +1,8 @@
-"""Everything that is not listed as allowed is denied, also for resources with similar names.
+"""Tests that everything that is not listed is denied, also for resources with similar names.
 
-The listed calls are those of the end-to-end tests and of unrecorded.py. Each role is asked for each
-of its actions on each resource that any call names, and on resources whose names differ a little:
-`Kept2` and `xKept` for the table `Kept`, another account, and another region.
+The listed calls are those of the end-to-end tests and of unrecorded.py. The tests simulate each
+action of each role on every listed resource and on its near misses: `Kept2` and `xKept` for the
+table `Kept`, another account, and another region.
 """
 
 import re
@@ -33,13 +33,13 @@ NAMES = (
     re.compile(r":s3:::(?P<name>[^/]+)"),
     re.compile(r":s3:::[^/]+/(?P<name>[^/]+)/"),
 )
-"""Where an ARN names something; the rest of it is a kind, or an id that nobody knows at synth."""
+"""The names in ARNs; the rest of an ARN is a type, or an id that is unknown at synth."""
 
 
-class Besides(NamedTuple):
-    """What is allowed although no listed call needs it: patterns, and the reason.
+class Extra(NamedTuple):
+    """Patterns of calls that are allowed although no listed call needs them, with the reason.
 
-    resource: the ARN after the account.
+    The pattern `resource` matches the ARN after the account.
     """
 
     owners: str
@@ -48,58 +48,58 @@ class Besides(NamedTuple):
     why: str
 
 
-ALLOWED_BESIDES = (
-    Besides(
+ALLOWED_EXTRAS = (
+    Extra(
         "ScanSegments|VerifyRun",
         "dynamodb:(DescribeTable|Scan)",
         "table/(Each|Kept|Reported|Sharded)",
         "The keys of each table of the settings can be listed.",
     ),
-    Besides(
+    Extra(
         "PlanRun|ScanSegments|VerifyRun",
         "dynamodb:Scan",
         "table/(Kept|Reported)/index/[^/]+",
         "An input names the index whose keys are listed.",
     ),
-    Besides(
+    Extra(
         "ExamineTable|SampleTable",
         "dynamodb:(Scan|DescribeContributorInsights)",
         "table/Reported/index/[^/]+",
         "A report reads all indexes of its table, whose names are not in the settings.",
     ),
-    Besides(
+    Extra(
         "ExamineTable",
         "cloudwatch:GetInsightRuleReport",
         "insight-rule/DynamoDBContributorInsights-.*",
-        "A rule's name has 128 characters at most, so it cannot hold each table's whole name.",
+        "A rule's name is limited to 128 characters, so it cannot contain every table's full name.",
     ),
-    Besides(
+    Extra(
         "Replicate|CompareBoth",
         "dynamodb:GetItem",
         "table/Rekeyed",
-        "After a cutover the copy goes the other way.",
+        "After a cutover, replication runs in the other direction.",
     ),
-    Besides(
+    Extra(
         "EnumerateKeys|WalkKeyIndexes|ForEachKey|SampleKeys|RekeyBackfill|RekeyVerify",
         "lambda:InvokeFunction",
         "function:Keyhop-(CleanUp|VerifyRun)",
         "These states are in the common definition of all runs.",
     ),
-    Besides(
+    Extra(
         "EnumerateKeys|WalkKeyIndexes|ForEachKey|SampleKeys|RekeyBackfill|RekeyVerify",
         "states:(DescribeExecution|StopExecution)",
         "execution:Keyhop-{owner}/ScanGroups:.+",
-        "The children of its own map.",
+        "A machine starts and stops the children of its map.",
     ),
 )
 
 
 def near_misses(resource: str) -> Iterator[str]:
-    """Return resources that are not the given one, but are named much like it."""
+    """Yield resources with names that are similar to the given one."""
     for pattern in NAMES:
-        if (found := pattern.search(resource)) is not None:
-            start, end = found.span("name")
-            name = found["name"]
+        if (match := pattern.search(resource)) is not None:
+            start, end = match.span("name")
+            name = match["name"]
             for similar in (f"{name}2", f"{name}-2", f"x{name}", name[:-1]):
                 yield resource[:start] + similar + resource[end:]
     parts = resource.split(":")
@@ -109,7 +109,7 @@ def near_misses(resource: str) -> Iterator[str]:
         yield ":".join([*parts[:3], OTHER_REGION, *parts[4:]])
 
 
-def test_near_misses_are_of_every_part_of_a_name() -> None:
+def test_near_misses_change_every_part_of_a_name() -> None:
     index = f"{table_arn('Kept')}/index/keyhop-keys"
     assert set(near_misses(index)) == {
         *(index.replace("Kept", name) for name in ("Kept2", "Kept-2", "xKept", "Kep")),
@@ -122,21 +122,21 @@ def test_near_misses_are_of_every_part_of_a_name() -> None:
 
 @pytest.mark.parametrize("resource", sorted({call.resource for call in LISTED} - {"*"}))
 def test_every_resource_with_a_name_has_near_misses(resource: str) -> None:
-    """Only ids of one's own account differ in nothing but account and region."""
+    """A resource with a generated id has near misses only in other accounts and regions."""
     by_id = ("event-source-mapping:", "scalable-target/")
-    least = 2 if any(kind in resource for kind in by_id) else 4
-    assert len(set(near_misses(resource)) - {resource}) >= least
+    minimum = 2 if any(kind in resource for kind in by_id) else 4
+    assert len(set(near_misses(resource)) - {resource}) >= minimum
 
 
 class Question(NamedTuple):
-    """One request, in words that can be read in a failure."""
+    """A request that is readable in a failure."""
 
     action: str
     resource: str
 
 
 def listed_as(resource: str) -> str:
-    """Return the resource as it is listed: objects of a bucket by the first part of their key."""
+    """Return the listed form of a resource, which shortens the keys of objects to one folder."""
     is_object = resource.startswith(f"{BUCKET_ARN}/")
     return "/".join(resource.split("/")[:2]) + "/object" if is_object else resource
 
@@ -144,48 +144,45 @@ def listed_as(resource: str) -> str:
 @cache
 def resources(service: str) -> frozenset[str]:
     """Return the resources of a service that a listed call names, and their near misses."""
-    named = {
+    listed = {
         listed_as(call.resource)
         for call in LISTED
         if call.action.startswith(f"{service}:") and call.resource != "*"
     }
-    return frozenset(named | {similar for one in named for similar in near_misses(one)})
+    return frozenset(listed | {similar for resource in listed for similar in near_misses(resource)})
 
 
 def allowed_but_not_listed(owner: str, statements: Sequence[Mapping[str, Any]]) -> set[Question]:
-    """Ask for each action of the statements on each resource; return what should be denied."""
-    found = set()
-    for action in sorted({one for statement in statements for one in statement["Action"]}):
+    """Return the requests that the statements allow, but that should be denied."""
+    unexpected = set()
+    for action in sorted({name for statement in statements for name in statement["Action"]}):
         calls = [call for call in LISTED if (call.caller, call.action) == (owner, action)]
         listed = {listed_as(call.resource) for call in calls}
         if "*" in listed:
-            continue  # the action knows no resources
+            continue  # The action has no resources.
         contexts = {call.context for call in calls} or {"{}"}
         for resource in sorted(resources(action.partition(":")[0]) - listed):
             questions = [Call(owner, action, resource, context) for context in contexts]
-            if not is_argued(owner, action, resource) and is_any_allowed(statements, questions):
-                found.add(Question(action, resource))
-    return found
+            is_extra = any(covers(item, owner, action, resource) for item in ALLOWED_EXTRAS)
+            if not is_extra and is_any_allowed(statements, questions):
+                unexpected.add(Question(action, resource))
+    return unexpected
 
 
-def is_argued(owner: str, action: str, resource: str) -> bool:
-    return any(covers(one, owner, action, resource) for one in ALLOWED_BESIDES)
-
-
-def covers(argued: Besides, owner: str, action: str, resource: str) -> bool:
-    """Tell whether an entry of ALLOWED_BESIDES is about this; of one's own account only."""
+def covers(extra: Extra, owner: str, action: str, resource: str) -> bool:
+    """Return whether an entry of ALLOWED_EXTRAS allows a call; it applies to ACCOUNT only."""
     _, _, service, region, account, name = resource.split(":", 5)
-    here = account == ACCOUNT and (region == REGION or service == "cloudwatch")
-    pattern = argued.resource.replace("{owner}", owner)
-    about = (argued.owners, owner), (argued.actions, action), (pattern, name)
-    return here and all(re.fullmatch(*one) for one in about)
+    is_own_account = account == ACCOUNT and (region == REGION or service == "cloudwatch")
+    pattern = extra.resource.replace("{owner}", owner)
+    pairs = (extra.owners, owner), (extra.actions, action), (pattern, name)
+    return is_own_account and all(re.fullmatch(*pair) for pair in pairs)
 
 
 def is_any_allowed(statements: Sequence[Mapping[str, Any]], calls: Sequence[Call]) -> bool:
     try:
         return any(simulator().decide(statements, call).allowed for call in calls)
     except NotAsked:
-        return False  # the action knows no resource of this kind
+        return False  # The action has no resource of this type.
 
 
 @pytest.mark.prove
@@ -194,18 +191,18 @@ def test_everything_that_is_not_listed_is_denied(owner: str) -> None:
     assert allowed_but_not_listed(owner, as_tested().statements(owner)) == set()
 
 
-@pytest.mark.parametrize("argued", ALLOWED_BESIDES, ids=lambda argued: argued.why)
-def test_what_is_allowed_besides_is_allowed(argued: Besides) -> None:
-    """An entry that nobody needs any more has to go."""
-    asked = {
+@pytest.mark.parametrize("extra", ALLOWED_EXTRAS, ids=lambda extra: extra.why)
+def test_each_extra_is_allowed(extra: Extra) -> None:
+    """An entry that is no longer needed must be removed."""
+    covered = {
         Call(call.caller, call.action, resource, call.context)
         for call in LISTED
-        if re.fullmatch(argued.actions, call.action) and call.resource != "*"
+        if re.fullmatch(extra.actions, call.action) and call.resource != "*"
         for resource in resources(call.action.partition(":")[0])
-        if covers(argued, call.caller, call.action, resource)
+        if covers(extra, call.caller, call.action, resource)
     }
     listed = {(call.caller, call.action, listed_as(call.resource)) for call in LISTED}
-    needed = [call for call in asked if (call.caller, call.action, call.resource) not in listed]
+    needed = [call for call in covered if (call.caller, call.action, call.resource) not in listed]
     assert any(is_any_allowed(as_tested().statements(call.caller), [call]) for call in needed)
 
 
@@ -223,18 +220,19 @@ WIDER = {
     "another account": ("WriteSharded", f":{ACCOUNT}:table", ":*:table"),
     "another region": ("WriteSharded", f":{REGION}:{ACCOUNT}:table", f":*:{ACCOUNT}:table"),
 }
-"""Statements that allow too much: whose, and what of an ARN is replaced with what."""
+"""Statements that allow too much: the owner, a part of an ARN and its wider replacement."""
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("wider", WIDER)
-def test_a_statement_that_allows_more_is_noticed(wider: str) -> None:
+def test_a_statement_that_allows_more_is_detected(wider: str) -> None:
     owner, narrow, wide = WIDER[wider]
+    originals = as_tested().statements(owner)
     statements = [
-        {**one, "Resource": [resource.replace(narrow, wide) for resource in one["Resource"]]}
-        for one in as_tested().statements(owner)
+        {**original, "Resource": [arn.replace(narrow, wide) for arn in original["Resource"]]}
+        for original in originals
     ]
-    changed = [one for one in statements if one not in as_tested().statements(owner)]
+    changed = [statement for statement in statements if statement not in originals]
     assert changed, "nothing was replaced"
-    assert all(one["Effect"] == "Allow" for one in statements)
+    assert all(statement["Effect"] == "Allow" for statement in statements)
     assert allowed_but_not_listed(owner, changed)

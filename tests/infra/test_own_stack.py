@@ -1,4 +1,4 @@
-"""The constructs in somebody's own stack: over their tables, topic, bucket, layer and network."""
+"""Tests of the constructs in a user's stack, with the user's tables, topic, bucket and network."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ from infra import (
     keyhop_table,
 )
 from testing.marks import prove
-from tests.infra.apps import app
+from tests.infra.apps import asset_free_app
 from tests.infra.template import (
     ACCOUNT,
     BUCKET,
@@ -42,24 +42,24 @@ KEY = {
 }
 
 
-def stack(name: str = "Shop", **options: Any) -> Stack:
-    return Stack(app(), name, **options)
+def new_stack(name: str = "Shop", **options: Any) -> Stack:
+    return Stack(asset_free_app(), name, **options)
 
 
-def template(of: Stack) -> Deployed:
-    return Deployed(assertions.Template.from_stack(of).to_json())
+def template(stack: Stack) -> Deployed:
+    return Deployed(assertions.Template.from_stack(stack).to_json())
 
 
 @pytest.fixture(scope="module")
 def shop() -> Deployed:
-    """Three tables: one with an index, one sharded with a key of its own, one imported."""
-    own = stack()
-    orders = dynamodb.TableV2(own, "Orders", **KEY)
-    secret = dynamodb.Table(own, "Secret", **KEY, encryption_key=kms.Key(own, "SecretKey"))
-    events = dynamodb.Table.from_table_name(own, "Theirs", "Events")
-    topic = sns.Topic(own, "OnCall")
+    """A stack with an indexed, an encrypted sharded and an imported table."""
+    stack = new_stack()
+    orders = dynamodb.TableV2(stack, "Orders", **KEY)
+    secret = dynamodb.Table(stack, "Secret", **KEY, encryption_key=kms.Key(stack, "SecretKey"))
+    events = dynamodb.Table.from_table_name(stack, "Theirs", "Events")
+    topic = sns.Topic(stack, "OnCall")
     keys = KeyEnumeration(
-        own,
+        stack,
         "Keys",
         tables=[
             keyhop_table(orders, key_index=True, key_attributes=["pk", "sk"]),
@@ -69,153 +69,157 @@ def shop() -> Deployed:
         alarm_topic=topic,
         worker_memory_mb=2048,
     )
-    KeyIndex(own, "KeyIndex", keys)
-    ShardedTables(own, "Sharding", keys)
-    Tags.of(own).add("team", "orders")
-    boundary = iam.ManagedPolicy.from_managed_policy_name(own, "Boundary", "Developers")
-    iam.PermissionsBoundary.of(own).apply(boundary)
-    return template(own)
+    KeyIndex(stack, "KeyIndex", keys)
+    ShardedTables(stack, "Sharding", keys)
+    Tags.of(stack).add("team", "orders")
+    boundary = iam.ManagedPolicy.from_managed_policy_name(stack, "Boundary", "Developers")
+    iam.PermissionsBoundary.of(stack).apply(boundary)
+    return template(stack)
 
 
 def tables_of(shop: Deployed) -> dict[str, str]:
-    """The logical ids of their tables, by their construct's ids."""
+    """Return the logical ids of the user's tables by construct id."""
     kinds = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
-    named = [name for kind in kinds for name in shop.of_type(kind)]
-    return {own: name for own in ("Orders", "Secret") for name in named if name.startswith(own)}
+    logical_ids = [name for kind in kinds for name in shop.of_type(kind)]
+    names = ("Orders", "Secret")
+    return {name: id_ for name in names for id_ in logical_ids if id_.startswith(name)}
 
 
 def of_function(shop: Deployed, name: str) -> dict[str, Any]:
-    (found,) = (
-        one["Properties"]
-        for one in shop.of_type("AWS::Lambda::Function").values()
-        if one["Properties"].get("FunctionName") == name
-    )
-    return dict(found)
+    functions = shop.properties_of("AWS::Lambda::Function")
+    (function,) = (item for item in functions if item.get("FunctionName") == name)
+    return dict(function)
 
 
 def statements(shop: Deployed, sid: str) -> list[dict[str, Any]]:
-    kinds = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
-    policies = [one for kind in kinds for one in shop.of_type(kind).values()]
-    found = [s for one in policies for s in one["Properties"]["PolicyDocument"]["Statement"]]
-    return [statement for statement in found if statement.get("Sid", "").startswith(sid)]
+    policies = shop.properties_of("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+    return [
+        statement
+        for policy in policies
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement.get("Sid", "").startswith(sid)
+    ]
 
 
-def test_their_tables_are_referred_to_and_not_named(shop: Deployed):
-    own = tables_of(shop)
+def test_tables_of_the_stack_are_referenced_and_not_named(shop: Deployed):
+    logical_ids = tables_of(shop)
     tables = of_function(shop, "Shop-PlanRun")["Environment"]["Variables"]["KEYHOP_TABLES"]
     assert tables == {
         "Fn::Join": [
             "",
-            ['["', {"Ref": own["Orders"]}, '", "', {"Ref": own["Secret"]}, '", "Events"]'],
+            [
+                '["',
+                {"Ref": logical_ids["Orders"]},
+                '", "',
+                {"Ref": logical_ids["Secret"]},
+                '", "Events"]',
+            ],
         ]
     }
     (indexes,) = {
         str(of_function(shop, f"Shop-{name}")["Environment"]["Variables"]["KEYHOP_KEY_INDEXES"])
         for name in ("PlanRun", "ScanSegments", "KeepIndex", "ManageIndex")
     }
-    assert own["Orders"] in indexes
-    assert own["Secret"] not in indexes
+    assert logical_ids["Orders"] in indexes
+    assert logical_ids["Secret"] not in indexes
 
 
-def test_rights_name_their_tables_by_the_arns_that_these_have(shop: Deployed):
-    own = {"Fn::GetAtt": [tables_of(shop)["Orders"], "Arn"]}
+def test_permissions_reference_the_arns_of_the_tables(shop: Deployed):
+    table_arn = {"Fn::GetAtt": [tables_of(shop)["Orders"], "Arn"]}
     for sid in ("PutAndDeleteSentinels", "TurnStreamsOnAndOff"):
         for statement in statements(shop, sid):
-            assert statement["Resource"] == own
+            assert statement["Resource"] == table_arn
     assert statements(shop, "PutAndDeleteSentinels")
 
 
-def test_what_encrypts_their_table_may_be_used_through_dynamodb_only(shop: Deployed):
-    found = statements(shop, "DecryptTheTables")
+def test_the_encryption_key_of_a_table_may_be_used_through_dynamodb_only(shop: Deployed):
+    decrypting = statements(shop, "DecryptTheTables")
     (key,) = shop.of_type("AWS::KMS::Key")
-    assert found
-    for statement in found:
+    assert decrypting
+    for statement in decrypting:
         assert statement["Resource"] == {"Fn::GetAtt": [key, "Arn"]}
         (services,) = statement["Condition"]["StringEquals"].values()
-        shown = shop.resolve(services)
-        assert f"dynamodb.{REGION}.amazonaws.com" in shown
+        assert f"dynamodb.{REGION}.amazonaws.com" in shop.resolve(services)
 
 
-def test_all_alarms_tell_their_topic_and_no_other_is_made(shop: Deployed):
+def test_all_alarms_use_the_given_topic_and_no_other_is_created(shop: Deployed):
     (topic,) = shop.of_type("AWS::SNS::Topic")
-    alarms = shop.of_type("AWS::CloudWatch::Alarm").values()
+    alarms = shop.properties_of("AWS::CloudWatch::Alarm")
     assert len(alarms) > 8
-    assert all(one["Properties"]["AlarmActions"] == [{"Ref": topic}] for one in alarms)
+    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
 
 
-def test_names_begin_with_their_stacks_and_outputs_are_found_by_the_command(shop: Deployed):
+def test_names_begin_with_the_stack_name_and_the_command_finds_the_outputs(shop: Deployed):
     for name in (*FUNCTIONS, *KEY_INDEX_FUNCTIONS, *SHARDING_FUNCTIONS):
         assert of_function(shop, f"Shop-{name}")
     assert {"StateMachineArn", "ResultsBucketName", "BuildKeyIndexArn", "DrainShardsArn"} <= set(
         shop.body["Outputs"]
     )
-    (metadata,) = (
-        one["Properties"]["TableName"]
-        for one in shop.of_type("AWS::DynamoDB::Table").values()
-        if "TableName" in one["Properties"]
-    )
-    assert metadata == "Shop-shards-Secret"
+    tables = shop.properties_of("AWS::DynamoDB::Table")
+    names = [table["TableName"] for table in tables if "TableName" in table]
+    assert names == ["Shop-shards-Secret"]
 
 
-def test_their_table_goes_after_the_guard_has_let_go_of_it(shop: Deployed):
+def test_a_table_is_deleted_after_the_guard_has_released_it(shop: Deployed):
     guard = shop.only("Custom::KeeperMappings")
     assert {*tables_of(shop).values()} <= {*guard["DependsOn"]}
     assert guard["Properties"]["Tables"] == [{"Ref": tables_of(shop)["Orders"]}]
 
 
 def test_tags_and_a_permissions_boundary_reach_everything(shop: Deployed):
-    roles = shop.of_type("AWS::IAM::Role").values()
+    roles = shop.properties_of("AWS::IAM::Role")
     assert roles
     for role in roles:
-        assert "Developers" in str(role["Properties"]["PermissionsBoundary"])
-    for kind in ("AWS::Lambda::Function", "AWS::StepFunctions::StateMachine", "AWS::IAM::Role"):
-        for one in shop.of_type(kind).values():
-            assert {"Key": "team", "Value": "orders"} in one["Properties"]["Tags"]
+        assert "Developers" in str(role["PermissionsBoundary"])
+    kinds = ("AWS::Lambda::Function", "AWS::StepFunctions::StateMachine", "AWS::IAM::Role")
+    for properties in shop.properties_of(*kinds):
+        assert {"Key": "team", "Value": "orders"} in properties["Tags"]
 
 
-def test_settings_are_those_of_keyhop_json(shop: Deployed):
+def test_options_are_the_settings_of_keyhop_json(shop: Deployed):
     assert of_function(shop, "Shop-ScanSegments")["MemorySize"] == 2048
 
 
 @pytest.fixture(scope="module")
 def enclosed() -> Deployed:
-    """In a network, with a bucket and a layer of their own, over a table of another account."""
-    own = stack("Enclosed", env=Environment(account=ACCOUNT, region=REGION))
-    vpc = ec2.Vpc(own, "Network", max_azs=2)
+    """A stack with a VPC, a bucket, a layer and a table of another account."""
+    stack = new_stack("Enclosed", env=Environment(account=ACCOUNT, region=REGION))
+    vpc = ec2.Vpc(stack, "Network", max_azs=2)
     far = f"arn:aws:dynamodb:{REGION}:222222222222:table/Far"
-    bucket = s3.Bucket.from_bucket_name(own, "Results", BUCKET)
+    bucket = s3.Bucket.from_bucket_name(stack, "Results", BUCKET)
     layer = "arn:aws:lambda:eu-west-1:111122223333:layer:keyhop:3"
-    group = ec2.SecurityGroup(own, "Group", vpc=vpc)
-    given = {
+    group = ec2.SecurityGroup(stack, "Group", vpc=vpc)
+    options = {
         "results_bucket": bucket,
-        "packages": lambda_.LayerVersion.from_layer_version_arn(own, "Layer", layer),
+        "packages": lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", layer),
         "network": Network(vpc, security_groups=[group]),
     }
-    KeyEnumeration(own, "Keys", tables=[dynamodb.Table.from_table_arn(own, "Far", far)], **given)
-    near = dynamodb.Table.from_table_name(own, "Near", "Near")
-    KeyEnumeration(own, "Others", tables=[near], stack_name="Others", **given)
-    return template(own)
+    far_table = dynamodb.Table.from_table_arn(stack, "Far", far)
+    KeyEnumeration(stack, "Keys", tables=[far_table], **options)
+    near_table = dynamodb.Table.from_table_name(stack, "Near", "Near")
+    KeyEnumeration(stack, "Others", tables=[near_table], stack_name="Others", **options)
+    return template(stack)
 
 
-def test_functions_have_their_addresses_in_the_network(enclosed: Deployed):
-    found = enclosed.of_type("AWS::Lambda::Function").values()
-    ours = [one for one in found if "FunctionName" in one["Properties"]]
-    assert len(ours) == 2 * (len(FUNCTIONS) + 1)
-    for one in ours:
-        network = one["Properties"]["VpcConfig"]
+def test_functions_run_in_the_vpc(enclosed: Deployed):
+    all_functions = enclosed.properties_of("AWS::Lambda::Function")
+    functions = [function for function in all_functions if "FunctionName" in function]
+    assert len(functions) == 2 * (len(FUNCTIONS) + 1)
+    for function in functions:
+        network = function["VpcConfig"]
         assert len(network["SubnetIds"]) == 2
         assert len(network["SecurityGroupIds"]) == 1
-    assert len(statements(enclosed, "HaveAddressesInTheNetwork")) == len(ours)
+    assert len(statements(enclosed, "HaveAddressesInTheNetwork")) == len(functions)
 
 
-def test_their_bucket_and_their_layer_are_taken(enclosed: Deployed):
+def test_the_given_bucket_and_layer_are_used(enclosed: Deployed):
     assert not enclosed.of_type("AWS::S3::Bucket")
     assert not enclosed.of_type("AWS::Lambda::LayerVersion")
     planner = of_function(enclosed, "Enclosed-PlanRun")
     assert planner["Environment"]["Variables"]["KEYHOP_BUCKET"] == BUCKET
 
 
-def test_a_table_of_another_account_is_known_by_its_arn(enclosed: Deployed):
+def test_a_table_of_another_account_is_identified_by_its_arn(enclosed: Deployed):
     planner = of_function(enclosed, "Enclosed-PlanRun")
     tables = planner["Environment"]["Variables"]["KEYHOP_TABLES"]
     assert tables == f'["arn:aws:dynamodb:{REGION}:222222222222:table/Far"]'
@@ -228,61 +232,64 @@ def test_two_deployments_fit_into_one_stack(enclosed: Deployed):
 
 
 def refused(make: Callable[[Stack, dynamodb.ITable], object], **options: Any) -> str:
-    own = stack("Shop", **options)
+    stack = new_stack("Shop", **options)
     with pytest.raises(ConfigError) as error:
-        make(own, dynamodb.Table(own, "Orders", **KEY))
+        make(stack, dynamodb.Table(stack, "Orders", **KEY))
     return str(error.value)
 
 
-def test_what_is_wrong_is_one_sentence():
+def test_a_configuration_error_is_one_sentence():
     assert "did you mean keyIndex?" in refused(lambda _, table: keyhop_table(table, key_indx=True))
     assert "logLevel" in refused(
-        lambda own, table: KeyEnumeration(own, "Keys", tables=[table], log_level="LOUD")
+        lambda stack, table: KeyEnumeration(stack, "Keys", tables=[table], log_level="LOUD")
     )
     assert "no table of Shop/Keys has key_index" in refused(
-        lambda own, table: KeyIndex(own, "Index", KeyEnumeration(own, "Keys", tables=[table]))
+        lambda stack, table: KeyIndex(stack, "Index", KeyEnumeration(stack, "Keys", tables=[table]))
     )
     assert "it must be left out with keyIndex" in refused(
-        lambda own, table: keyhop_table(table, key_index=True, sharding={"partition_key": "pk"})
+        lambda stack, table: keyhop_table(table, key_index=True, sharding={"partition_key": "pk"})
     )
-    assert "tables is []" in refused(lambda own, _: KeyEnumeration(own, "Keys", tables=[]))
+    assert "tables is []" in refused(lambda stack, _: KeyEnumeration(stack, "Keys", tables=[]))
 
 
-def test_an_index_needs_its_table_at_home():
-    own = stack("Shop", env=Environment(account=ACCOUNT, region=REGION))
+def test_a_key_index_needs_a_table_in_the_same_account_and_region():
+    stack = new_stack("Shop", env=Environment(account=ACCOUNT, region=REGION))
     arn = f"arn:aws:dynamodb:{REGION}:222222222222:table/Far"
-    far = dynamodb.Table.from_table_arn(own, "Far", arn)
+    far = dynamodb.Table.from_table_arn(stack, "Far", arn)
     with pytest.raises(ConfigError, match="another account or region"):
         keyhop_table(far, key_index=True)
 
 
-@pytest.mark.parametrize("both", [True, prove(False)], ids=["both", "the source"])
-def test_a_pair_of_their_tables_is_rekeyed_in_their_stack(both: bool):
-    own = stack()
-    orders = dynamodb.Table(own, "Orders", **KEY, encryption_key=kms.Key(own, "Secret"))
-    there: Any = dynamodb.TableV2(own, "ByTenant", **KEY) if both else "OrdersByTenant"
+@pytest.mark.parametrize("owns_destination", [True, prove(False)], ids=["both", "the source"])
+def test_a_stack_rekeys_a_pair_of_its_tables(owns_destination: bool):
+    stack = new_stack()
+    orders = dynamodb.Table(stack, "Orders", **KEY, encryption_key=kms.Key(stack, "Secret"))
+    destination: Any = "OrdersByTenant"
+    if owns_destination:
+        destination = dynamodb.TableV2(stack, "ByTenant", **KEY)
     keys = KeyEnumeration(
-        own,
+        stack,
         "Keys",
-        tables=[dynamodb.Table.from_table_name(own, "Theirs", "Events")],
-        rekey=[keyhop_pair(orders, there)],
+        tables=[dynamodb.Table.from_table_name(stack, "Theirs", "Events")],
+        rekey=[keyhop_pair(orders, destination)],
         verify_schedule="never",
     )
-    Rekey(own, "Rekey", keys)
-    made = template(own)
+    Rekey(stack, "Rekey", keys)
+    deployed = template(stack)
     for sid in ("PutItemsIntoTheDestination", "GoByTheSideTables", "DecryptTheTables"):
-        assert statements(made, sid), sid
-    (source,) = statements(made, "ReadTheItemsOfTheSource")
-    (name,) = [name for name in made.of_type("AWS::DynamoDB::Table") if name.startswith("Orders")]
+        assert statements(deployed, sid), sid
+    (source,) = statements(deployed, "ReadTheItemsOfTheSource")
+    tables = deployed.of_type("AWS::DynamoDB::Table")
+    (name,) = [name for name in tables if name.startswith("Orders")]
     assert source["Resource"] == {"Fn::GetAtt": [name, "Arn"]}
-    told = of_function(made, "Shop-Replicate")["Environment"]["Variables"]["KEYHOP_REKEY"]
-    assert {"Ref": name} in told["Fn::Join"][1]
-    (guard,) = made.of_type("Custom::KeeperMappings").values()
-    assert guard["Properties"]["Rekeyed"][0][0] == {"Ref": name}
+    variables = of_function(deployed, "Shop-Replicate")["Environment"]["Variables"]["KEYHOP_REKEY"]
+    assert {"Ref": name} in variables["Fn::Join"][1]
+    (guard,) = deployed.properties_of("Custom::KeeperMappings")
+    assert guard["Rekeyed"][0][0] == {"Ref": name}
 
 
 def test_a_stack_without_a_pair_has_nothing_to_rekey():
-    own = stack()
-    keys = KeyEnumeration(own, "Keys", tables=[dynamodb.TableV2(own, "Orders", **KEY)])
+    stack = new_stack()
+    keys = KeyEnumeration(stack, "Keys", tables=[dynamodb.TableV2(stack, "Orders", **KEY)])
     with pytest.raises(ConfigError, match="has rekey"):
-        Rekey(own, "Rekey", keys)
+        Rekey(stack, "Rekey", keys)

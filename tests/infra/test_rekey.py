@@ -1,4 +1,4 @@
-"""Re-keying as it is deployed: its setting, and who may do what to the tables of a pair."""
+"""Tests of the deployment of re-keying: its setting, its functions, alarms and dashboard."""
 
 import json
 import re
@@ -39,16 +39,16 @@ def template() -> Deployed:
 
 @pytest.fixture
 def transform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A file beside keyhop.json."""
+    """A transform file beside keyhop.json."""
     monkeypatch.setattr("infra.config.ROOT", tmp_path)
     file = tmp_path / "by_tenant.py"
     file.write_text(CODE)
     return file
 
 
-def test_a_pair_is_named_by_its_tables_which_need_not_be_listed() -> None:
-    for given in ([PAIR], json.dumps([PAIR])):
-        (pair,) = Config.from_context({"tables": ["Listed"], "rekey": given}).rekey
+def test_the_tables_of_a_pair_need_not_be_listed() -> None:
+    for setting in ([PAIR], json.dumps([PAIR])):
+        (pair,) = Config.from_context({"tables": ["Listed"], "rekey": setting}).rekey
         assert pair.allowed() == Allowed("Orders", "OrdersByTenant")
         assert pair.side.name == "OrdersByTenant.rekey"
 
@@ -70,16 +70,14 @@ def test_a_pair_is_named_by_its_tables_which_need_not_be_listed() -> None:
         ([], "a list of pairs of tables"),
     ],
 )
-def test_what_is_wrong_is_refused_with_what_is_right(pairs: Any, sentence: str) -> None:
+def test_an_error_explains_the_correct_setting(pairs: Any, sentence: str) -> None:
     with pytest.raises(ConfigError) as error:
         Config.from_context({"tables": ["Listed"], "rekey": pairs})
     assert sentence in str(error.value)
     assert "rekey" in str(error.value)
 
 
-def test_a_sharded_destination_is_refused_by_name_and_of_a_sharded_source_the_planner_is_told() -> (
-    None
-):
+def test_a_sharded_destination_is_refused_and_plan_run_knows_a_sharded_source() -> None:
     by_path = {"sharding": {"partitionKey": "path"}}
     with pytest.raises(ConfigError, match="OrdersByTenant, that is sharded"):
         config(PAIR, tables=[{"table": "OrdersByTenant", **by_path}])
@@ -87,7 +85,7 @@ def test_a_sharded_destination_is_refused_by_name_and_of_a_sharded_source_the_pl
     assert list(PlanSettings.from_env(template.environment("PlanRun")).sharded) == ["Orders"]
 
 
-def test_a_tables_own_key_may_be_said_in_either_field() -> None:
+def test_the_encryption_key_of_a_table_may_be_in_either_field() -> None:
     key = "arn:aws:kms:eu-west-1:111122223333:key/0a1b"
     table = {"table": "Orders", "kmsKey": key}
     (by_table,) = config(PAIR, tables=[table]).rekey
@@ -96,15 +94,16 @@ def test_a_tables_own_key_may_be_said_in_either_field() -> None:
     assert by_table.destination.kms_key is None
 
 
-def test_only_the_functions_of_the_file_that_was_there_at_synth_may_run(transform: Path) -> None:
+def test_only_the_transform_file_of_the_synth_may_run(transform: Path) -> None:
     (pair,) = config({**PAIR, "transform": transform.name}).rekey
     allowed = pair.allowed()
     assert allowed.code == code_digest(CODE)
     allowed.check(Pair("Orders", "OrdersByTenant", {}, CODE))
     allowed.check(Pair("Orders", "OrdersByTenant", {}))
-    for other, file in ((allowed, "another file"), (Allowed("Orders", "OrdersByTenant"), "no fil")):
-        with pytest.raises(CannotStart, match=file):
-            other.check(Pair("Orders", "OrdersByTenant", {}, CODE + "\n"))
+    without_file = Allowed("Orders", "OrdersByTenant")
+    for refusing, reason in ((allowed, "another file"), (without_file, "no fil")):
+        with pytest.raises(CannotStart, match=reason):
+            refusing.check(Pair("Orders", "OrdersByTenant", {}, CODE + "\n"))
     with pytest.raises(CannotStart, match="another deployment"):
         allowed.check(Pair("Events", "OrdersByTenant", {}))
 
@@ -117,13 +116,13 @@ def test_only_the_functions_of_the_file_that_was_there_at_synth_may_run(transfor
         (b"#" * 100_001, "at most 100,000"),
     ],
 )
-def test_a_file_that_could_not_run_is_refused(transform: Path, text: bytes, sentence: str) -> None:
+def test_an_invalid_transform_file_is_refused(transform: Path, text: bytes, sentence: str) -> None:
     transform.write_bytes(text)
     with pytest.raises(ConfigError, match=sentence):
         config({**PAIR, "transform": transform.name})
 
 
-def test_of_many_pairs_it_is_said_how_many_fit() -> None:
+def test_too_many_pairs_are_refused_with_the_number_that_fits() -> None:
     pairs = [
         {"source": f"Orders-{n:02}", "destination": f"OrdersByTenant-{n:02}"} for n in range(80)
     ]
@@ -132,23 +131,23 @@ def test_of_many_pairs_it_is_said_how_many_fit() -> None:
     assert len(config(*pairs[:10]).rekey) == 10
 
 
-def test_functions_that_are_not_deployed_are_not_even_loaded() -> None:
+def test_a_transform_that_is_not_deployed_is_not_loaded() -> None:
     pair = Pair("Orders", "OrdersByTenant", {}, CODE)
     table: Any = None
     with pytest.raises(CannotStart, match="no file is deployed"):
         deployed_transform([Allowed("Orders", "OrdersByTenant")], pair, table, table)
 
 
-def test_tables_of_a_pair_are_planned_for_a_rekey_alone(template: Deployed) -> None:
+def test_plan_run_uses_the_tables_of_a_pair_only_for_a_rekey(template: Deployed) -> None:
     settings = PlanSettings.from_env(template.environment("PlanRun"))
     assert settings.deployment_for("keys").tables == ["Listed"]
     assert settings.deployment_for("rekey_backfill").tables == ["OrdersByTenant"]
 
 
-def test_pairs_are_compared_daily_unless_somebody_says_otherwise(template: Deployed) -> None:
-    (rule,) = template.of_type("AWS::Events::Rule").values()
-    assert rule["Properties"]["ScheduleExpression"] == "rate(1 day)"
-    (target,) = rule["Properties"]["Targets"]
+def test_pairs_are_compared_daily_by_default(template: Deployed) -> None:
+    (rule,) = template.properties_of("AWS::Events::Rule")
+    assert rule["ScheduleExpression"] == "rate(1 day)"
+    (target,) = rule["Targets"]
     assert json.loads(target["Input"]) == {
         "rekey": "OrdersByTenant",
         "repair": False,
@@ -159,7 +158,7 @@ def test_pairs_are_compared_daily_unless_somebody_says_otherwise(template: Deplo
     assert not deployed(stack_of(never)).of_type("AWS::Events::Rule")
 
 
-def test_a_table_tells_its_pair_and_a_stream_its_direction() -> None:
+def test_a_table_identifies_its_pair_and_a_stream_its_direction() -> None:
     pairs = [Allowed("Orders", "OrdersByTenant"), Allowed("A", "B")]
     assert allowed_pair(pairs, "B") == pairs[1]
     with pytest.raises(CannotStart, match="did you mean Orders"):
@@ -169,13 +168,13 @@ def test_a_table_tells_its_pair_and_a_stream_its_direction() -> None:
     assert pair_of_stream(pairs, local) == (pairs[1], "reverse")
 
 
-def test_who_cuts_over_knows_who_replicates_and_the_queue(template: Deployed) -> None:
+def test_cut_over_knows_the_replicate_function_and_its_queue(template: Deployed) -> None:
     settings = CutOverSettings.from_env(template.environment("CutOver"))
     assert (settings.replicate, settings.queue) == (function_arn("Keyhop-Replicate"), QUEUE_ARN)
 
 
 @pytest.mark.prove
-def test_ten_pairs_are_far_from_every_quota() -> None:
+def test_ten_pairs_are_far_below_every_quota() -> None:
     pairs = [{"source": f"Orders-{n}", "destination": f"ByTenant-{n}"} for n in range(10)]
     limits.check_template(deployed(stack_of({"tables": ["Listed"], "rekey": pairs})).body, 21)
 
@@ -193,40 +192,39 @@ ALARMS = {
 }
 
 
-def test_each_alarm_says_what_to_do(template: Deployed) -> None:
-    told = {name: alarm["AlarmDescription"] for name, alarm in template.alarms.items()}
+def test_each_alarm_explains_what_to_do(template: Deployed) -> None:
+    descriptions = {name: alarm["AlarmDescription"] for name, alarm in template.alarms.items()}
     for name, remedy in ALARMS.items():
-        assert remedy in told[f"Keyhop-{name}"], name
+        assert remedy in descriptions[f"Keyhop-{name}"], name
 
 
 def test_the_dashboard_shows_a_pair_by_its_destination(template: Deployed) -> None:
     (choice,) = template.dashboard["variables"]
-    shown = [value["value"] for value in choice["values"]]
-    assert shown == ["Listed", "Orders", "OrdersByTenant"]
+    names = [value["value"] for value in choice["values"]]
+    assert names == ["Listed", "Orders", "OrdersByTenant"]
     rows = [title for title in template.widgets if title.startswith("Re-key")]
     assert len(rows) == 4
 
 
-def test_every_figure_of_a_rekey_that_is_shown_or_alarms_is_one_that_functions_tell(
-    template: Deployed,
-) -> None:
-    told = set(re.findall(r"^    ([A-Z]\w+)  ", str(telemetry.report_rekey.__doc__), re.MULTILINE))
-    assert len(told) == 10
+def test_alarms_and_dashboard_use_metrics_that_the_functions_write(template: Deployed) -> None:
+    documentation = str(telemetry.report_rekey.__doc__)
+    documented = set(re.findall(r"^    ([A-Z]\w+)  ", documentation, re.MULTILINE))
+    assert len(documented) == 10
     alarms = [template.alarms[f"Keyhop-{name}"] for name in ALARMS]
-    ours = {one["MetricName"] for one in alarms if one.get("Namespace") == "Keyhop"}
-    assert ours - {"NeedsAPerson"} <= told
-    rows = [one for title, one in template.widgets.items() if title.startswith("Re-key")]
-    shown = {line[1] for row in rows for line in row["metrics"] if line[0] == "Keyhop"}
-    assert told - shown == {"ClaimsSettled"}
+    alarming = {alarm["MetricName"] for alarm in alarms if alarm.get("Namespace") == "Keyhop"}
+    assert alarming - {"NeedsAPerson"} <= documented
+    rows = [row for title, row in template.widgets.items() if title.startswith("Re-key")]
+    displayed = {line[1] for row in rows for line in row["metrics"] if line[0] == "Keyhop"}
+    assert documented - displayed == {"ClaimsSettled"}
 
 
-def test_replicate_has_time_for_throttles_and_complete_waits_for_it(template: Deployed) -> None:
+def test_replicate_has_time_for_throttles_within_the_longest_batch(template: Deployed) -> None:
     replicate = template.function("Replicate")
     assert replicate["MemorySize"] >= 1024
     assert 300 <= replicate["Timeout"] <= LONGEST_BATCH_SECONDS - 60
 
 
-def test_the_functions_are_told_of_pairs(template: Deployed) -> None:
+def test_the_functions_receive_the_pairs(template: Deployed) -> None:
     settings = ReplicateSettings.from_env(template.environment("Replicate"))
     assert settings.pairs == (Allowed("Orders", "OrdersByTenant"),)
     assert settings.queue == QUEUE_URL

@@ -1,7 +1,7 @@
-"""Who may do what, as it is meant; all else is denied. The roles are asked as IAM would be asked.
+"""Tests that each role allows the intended actions and denies all others, as IAM would decide.
 
-That each call which is made is allowed, and that no right is wider, is in test_calls.py and
-test_near_misses.py, of a deployment that has everything.
+test_calls.py and test_near_misses.py check that each call of a full deployment is allowed, and
+that no permission is wider.
 """
 
 import re
@@ -34,12 +34,12 @@ from tests.infra.test_each import TABLES as EACH_TABLES
 from tests.infra.unrecorded import JOBS
 
 FAR = {"Bestellungen": FOREIGN_TABLE, "Ereignisse": FAR_TABLE}
-"""Tables of another account and region."""
+"""The ARNs of tables of another account and region."""
 SHARED = "PlanRun ScanSegments VerifyRun"
-LOOKERS = "KeepIndex WalkSegments ManageIndex"
-KEPT, METADATA = "Orders Events Ereignisse", "Keyhop-shards-Audit device-shards"
+INDEX_READERS = "KeepIndex WalkSegments ManageIndex"
+INDEXED, METADATA = "Orders Events Ereignisse", "Keyhop-shards-Audit device-shards"
 INDEX = "Orders/index/keyhop-keys"
-LOOK, KEYS = "DescribeTable", "DescribeTable Scan"
+DESCRIBE, KEYS = "DescribeTable", "DescribeTable Scan"
 STREAM = "DescribeStream GetRecords GetShardIterator"
 SETTLE = "GetItem PutItem DeleteItem ConditionCheckItem Query"
 SOURCES, DESTINATIONS = "Orders Events", "OrdersByTenant EventsByDay"
@@ -56,27 +56,27 @@ ON_TABLES: dict[str, dict[str, dict[str, str]]] = {
     },
     "kept": {
         SHARED: {
-            f"Flights Customers Bestellungen {KEPT}": KEYS,
+            f"Flights Customers Bestellungen {INDEXED}": KEYS,
             f"Orders/index/ByDate Flights/index/ByDate {INDEX}": "Scan",
         },
-        "FinishRun": {KEPT: LOOK},
+        "FinishRun": {INDEXED: DESCRIBE},
         "KeepIndex": {
-            KEPT: f"{LOOK} Query GetItem BatchGetItem PutItem DeleteItem",
+            INDEXED: f"{DESCRIBE} Query GetItem BatchGetItem PutItem DeleteItem",
             "Orders/stream/2026 Ereignisse/stream/2026": STREAM,
         },
-        "WalkSegments": {KEPT: f"{KEYS} Query GetItem PutItem DeleteItem", INDEX: "Scan"},
-        "ManageIndex": {KEPT: f"{KEYS} Query GetItem UpdateTable", INDEX: "Scan"},
+        "WalkSegments": {INDEXED: f"{KEYS} Query GetItem PutItem DeleteItem", INDEX: "Scan"},
+        "ManageIndex": {INDEXED: f"{KEYS} Query GetItem UpdateTable", INDEX: "Scan"},
     },
     "sharded": {
         SHARED: {"Flights Orders Audit Devices": KEYS, "Audit/index/Copy": "Scan"},
-        "PlanRun": {METADATA: LOOK},
-        "FinishRun": {"Orders": LOOK, METADATA: "Scan"},
-        "ReleaseKeeper": {METADATA: f"{LOOK} UpdateTable"},  # protects it from deletion
-        "KeepIndex": {"Orders": f"{LOOK} Query GetItem BatchGetItem PutItem DeleteItem"},
+        "PlanRun": {METADATA: DESCRIBE},
+        "FinishRun": {"Orders": DESCRIBE, METADATA: "Scan"},
+        "ReleaseKeeper": {METADATA: f"{DESCRIBE} UpdateTable"},  # for deletion protection
+        "KeepIndex": {"Orders": f"{DESCRIBE} Query GetItem BatchGetItem PutItem DeleteItem"},
         "WalkSegments": {"Orders": f"{KEYS} Query GetItem PutItem DeleteItem"},
         "ManageIndex": {"Orders": f"{KEYS} Query GetItem UpdateTable"},
-        # There is no right named TransactWriteItems (AWS documentation, "Using IAM ..."). It finds
-        # an item by its key, and can be made to show no others: see CONDITIONS.
+        # IAM has no action TransactWriteItems (AWS documentation, "Using IAM ..."). A transaction
+        # finds an item by its key, and a condition can restrict what it returns: see CONDITIONS.
         "WriteSharded": {
             "Audit Devices": "DescribeTable GetItem BatchGetItem PutItem DeleteItem BatchWriteItem "
             "ConditionCheckItem",
@@ -88,10 +88,10 @@ ON_TABLES: dict[str, dict[str, dict[str, str]]] = {
             METADATA: "GetItem",
         },
         "MoveShards": {
-            "Audit Devices": f"{LOOK} Query PutItem UpdateItem DeleteItem ConditionCheckItem",
+            "Audit Devices": f"{DESCRIBE} Query PutItem UpdateItem DeleteItem ConditionCheckItem",
             METADATA: "GetItem UpdateItem",
         },
-        "ProposeDrains": {"Audit Devices": LOOK, METADATA: "Scan UpdateItem"},
+        "ProposeDrains": {"Audit Devices": DESCRIBE, METADATA: "Scan UpdateItem"},
     },
     "each": {
         SHARED: {"Listed Orders Open Handed Updated": KEYS},
@@ -111,14 +111,14 @@ ON_TABLES: dict[str, dict[str, dict[str, str]]] = {
         },
         "SampleTable": {"Orders Ereignisse": f"{KEYS} Query", "Orders/index/byCity": "Scan"},
     },
-    # Nobody changes a table or makes one: `keyhop rekey` does, with the rights of whoever runs it.
+    # No role may change or create a table: `keyhop rekey` does, with its user's permissions.
     "rekeyed": {
         SHARED: {"Flights Orders": KEYS},
-        "PlanRun": {"Events": KEYS, DESTINATIONS: LOOK, SIDES: "GetItem PutItem"},
+        "PlanRun": {"Events": KEYS, DESTINATIONS: DESCRIBE, SIDES: "GetItem PutItem"},
         "FinishRun": {SIDES: "GetItem PutItem"},
         "BackfillItems": {
             SOURCES: f"{KEYS} BatchGetItem",
-            DESTINATIONS: f"{LOOK} PutItem GetItem",
+            DESTINATIONS: f"{DESCRIBE} PutItem GetItem",
             SIDES: "GetItem PutItem",
         },
         "CompareBoth": {
@@ -127,18 +127,18 @@ ON_TABLES: dict[str, dict[str, dict[str, str]]] = {
             SIDES: SETTLE,
         },
         "Replicate": {
-            f"{SOURCES} {DESTINATIONS}": f"{LOOK} GetItem BatchGetItem PutItem DeleteItem",
+            f"{SOURCES} {DESTINATIONS}": f"{DESCRIBE} GetItem BatchGetItem PutItem DeleteItem",
             SIDES: f"{SETTLE} UpdateItem",
             STREAMS: STREAM,
         },
         "CutOver": {
-            f"{SOURCES} {DESTINATIONS}": f"{LOOK} PutItem DeleteItem",
+            f"{SOURCES} {DESTINATIONS}": f"{DESCRIBE} PutItem DeleteItem",
             SIDES: SETTLE,
             STREAMS: STREAM,
         },
     },
 }
-"""By deployment and function, what it may do to tables, asking for named attributes."""
+"""The table actions that each function may do in each deployment, with named attributes."""
 
 
 def stack(name: str) -> Deployed:
@@ -153,11 +153,11 @@ def arn(name: str) -> str:
 
 
 def similar(resource: str) -> Iterator[str]:
-    """Return the same of tables with similar names, and of another account and region."""
+    """Yield the resource with similar table names, and in another account and region."""
     place, _, name = resource.partition(":table/")
     table, *rest = name.split("/")
-    for other in (f"{table}2", f"x{table}"):
-        yield "/".join([f"{place}:table/{other}", *rest])
+    for similar_name in (f"{table}2", f"x{table}"):
+        yield "/".join([f"{place}:table/{similar_name}", *rest])
     _, _, _, region, account = place.split(":")
     yield resource.replace(region, "eu-west-2")
     yield resource.replace(account, "999999999999")
@@ -167,11 +167,11 @@ def is_allowed(template: Deployed, owner: str, action: str, resource: str, **con
     try:
         return template.allows(owner, action, resource, **context)
     except NotAsked:
-        return False  # the action knows no resource of this kind
+        return False  # The action has no resource of this type.
 
 
 def granted(template: Deployed, owner: str, resource: str) -> Iterator[str]:
-    """Return the actions that a role may do: as none is a wildcard, there are no others."""
+    """Yield the actions that a role may do: it has no others, as no statement has a wildcard."""
     actions = {
         action
         for statement in template.statements(owner)
@@ -185,7 +185,7 @@ def granted(template: Deployed, owner: str, resource: str) -> Iterator[str]:
 
 
 def cells(table: Mapping[str, Mapping[str, str]]) -> set[tuple[str, str, str]]:
-    """Return each owner, resource and action of a table of rights."""
+    """Return each owner, resource and action of a table of permissions."""
     return {
         (owner, resource, action)
         for owners, rights in table.items()
@@ -197,16 +197,16 @@ def cells(table: Mapping[str, Mapping[str, str]]) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("context", ON_TABLES)
-def test_each_may_do_to_tables_what_it_needs_and_nothing_else(context: str) -> None:
+def test_each_role_allows_only_the_table_actions_that_it_needs(context: str) -> None:
     expected = cells(ON_TABLES[context])
-    named = {resource for _, resource, _ in expected} | {"Others", "Flights/stream/2026"}
-    asked = {arn(name): name for name in named}
-    asked |= {other: other for resource in list(asked) for other in similar(resource)}
+    names = {resource for _, resource, _ in expected} | {"Others", "Flights/stream/2026"}
+    names_by_arn = {arn(name): name for name in names}
+    names_by_arn |= {near_miss: near_miss for name in names for near_miss in similar(arn(name))}
     template = stack(context)
     assert {
         (owner, name, action)
         for owner in template.owners
-        for resource, name in asked.items()
+        for resource, name in names_by_arn.items()
         for action in granted(template, owner, resource)
     } == expected
 
@@ -217,15 +217,15 @@ PARTS_OF_A_MAP = f"{RUN}groups/0.json {RUN}failures/g3.json {RUN}map-results/8a1
 OBJECTS = f"{ALL_OF_A_RUN} {PARTS_OF_A_MAP}"
 ENTRY, REPORT = "key-index/Orders-1a2b/entry.json", "reports/Orders/report.json"
 ON_OBJECTS: dict[str, dict[str, str]] = {
-    # A part above 8 MB is uploaded in pieces; what PlanRun finds at its first look is less.
+    # A part above 8 MB is uploaded in pieces; the objects that PlanRun writes are smaller.
     "ScanSegments WalkSegments EachKey SampleTable BackfillItems CompareBoth FinishRun": {
         OBJECTS: "GetObject PutObject AbortMultipartUpload"
     },
     "PlanRun VerifyRun CleanUp ExamineTable": {OBJECTS: "GetObject PutObject"},
     "FinishRun CleanUp": {OBJECTS: "DeleteObject"},
     "ManageIndex": {OBJECTS: "GetObject", f"{RUN}verification.json": "PutObject"},
-    # To write an object only if it is still the one that was read, S3 demands GetObject too.
-    f"PlanRun FinishRun ReleaseKeeper {LOOKERS}": {ENTRY: "GetObject"},
+    # S3 also demands GetObject to write an object on the condition that it has not changed.
+    f"PlanRun FinishRun ReleaseKeeper {INDEX_READERS}": {ENTRY: "GetObject"},
     "ManageIndex KeepIndex": {ENTRY: "PutObject"},
     "ExamineTable": {REPORT: "GetObject PutObject"},
     "ShowReport": {REPORT: "GetObject"},
@@ -236,17 +236,17 @@ ON_OBJECTS: dict[str, dict[str, str]] = {
         "ListMultipartUploadParts",
     },
 }
-"""Of the bucket, where everything is deployed."""
+"""The actions that each function may do on objects of the bucket in a full deployment."""
 
 
 @pytest.mark.parametrize("context", ["named", "as tested"])
-def test_each_reads_and_writes_the_objects_that_it_needs_and_no_others(context: str) -> None:
-    """Without a key index and a report, nobody but the guard reads what is kept of these."""
+def test_each_role_allows_only_the_object_actions_that_it_needs(context: str) -> None:
+    """Without a key index and a report, only the guard reads their objects."""
     template = stack(context)
     expected = {cell for cell in cells(ON_OBJECTS) if cell[0] in template.owners}
     if context == "named":
-        kept = {("ReleaseKeeper", ENTRY, "GetObject")}
-        expected = {cell for cell in expected if cell[1] not in (ENTRY, REPORT)} | kept
+        guard_cells = {("ReleaseKeeper", ENTRY, "GetObject")}
+        expected = {cell for cell in expected if cell[1] not in (ENTRY, REPORT)} | guard_cells
     assert {
         (owner, key, action)
         for owner in template.owners
@@ -256,42 +256,42 @@ def test_each_reads_and_writes_the_objects_that_it_needs_and_no_others(context: 
 
 
 @pytest.mark.parametrize("context", ["named", "kept", "sharded", "as tested"])
-def test_who_may_read_an_object_finds_out_that_it_is_missing(context: str) -> None:
-    """S3 answers 404 only to who may list, with the object's key as the prefix; to others 403.
+def test_functions_that_read_an_object_can_see_that_it_is_missing(context: str) -> None:
+    """S3 answers 404 only to roles that may list the object's key as a prefix, and 403 to others.
 
-    Also for a conditional write of what is gone: `If-Match` on nothing is a 404 or a 403 as well.
-    Not for state machines: these read groups that PlanRun has written a moment ago.
+    The same applies to a conditional write (`If-Match`) of a missing object. State machines do not
+    need this: they read groups that PlanRun has just written.
     """
     template = stack(context)
-    functions = template.of_type("AWS::Lambda::Function").values()
-    readers = 0
-    for name in (one["Properties"]["FunctionName"].split("-")[1] for one in functions):
+    functions = template.properties_of("AWS::Lambda::Function")
+    reader_count = 0
+    for name in (function["FunctionName"].split("-")[1] for function in functions):
         objects = {
             resource.removeprefix(f"{BUCKET_ARN}/").replace("*", "any/thing.json")
             for statement in template.statements(name)
             if "s3:GetObject" in statement["Action"]
             for resource in statement["Resource"]
         }
-        readers += bool(objects)
+        reader_count += bool(objects)
         for key in objects:
             assert template.allows(name, "s3:ListBucket", BUCKET_ARN, s3__prefix=key), (name, key)
             assert template.allows(name, "s3:ListBucket", BUCKET_ARN), name
         assert not template.allows(name, "s3:ListBucket", BUCKET_ARN, s3__prefix="other/"), name
-    assert readers >= len(FUNCTIONS)
+    assert reader_count >= len(FUNCTIONS)
 
 
 READS_OF_ROOTS = re.compile(r'Bucket\([^)]*?f"(?P<root>[a-z-]+)/')
 
 
-def test_the_roots_that_the_library_reads_are_those_that_roles_are_for() -> None:
-    """A root that is new in the library is in no role; this finds it before a run does."""
+def test_the_roles_cover_the_roots_that_the_library_reads() -> None:
+    """No role has a root that is new in the library; this test finds it before a run fails."""
     sources = (path.read_text() for path in (LAMBDAS / "keyhop").rglob("*.py"))
-    roots = {found["root"] for text in sources for found in READS_OF_ROOTS.finditer(text)}
+    roots = {match["root"] for text in sources for match in READS_OF_ROOTS.finditer(text)}
     assert roots == {root.split("/")[0] for root in (ALL_RUNS, KEY_INDEXES, REPORTS)}
 
 
 def select(value: str, *attributes: str) -> dict[str, Any]:
-    """The condition keys of a request that asks so for attributes."""
+    """Return the condition keys of a request with this Select and these attributes."""
     return {"dynamodb__Select": value, **(names(*attributes) if attributes else {})}
 
 
@@ -310,7 +310,7 @@ def scales(service: str, dimension: str) -> dict[str, str]:
 
 SELECT = select("SPECIFIC_ATTRIBUTES")
 WHOLE = [{}, *map(select, ("ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES", "COUNT"))]
-"""Not asking for named attributes is how a request comes to return everything."""
+"""The condition keys of requests that return more than named attributes."""
 KEY, MORE = ("customer", "order", MARKER), ("customer", "order", "creditCard")
 SCANNED = ([{**SELECT, **names(*KEY)}], [{**SELECT, **names(*MORE)}, names(*KEY)])
 WRITTEN = ([names(*KEY)], [names(*MORE)])
@@ -328,35 +328,35 @@ OF_INDEXES = (
         scales("ecs", "dynamodb:index:WriteCapacityUnits"),
     ],
 )
-REGISTRY, RUNS, ELSEWHERE = ({"s3__prefix": one} for one in ("key-index/", "runs/r1/", "other/"))
+REGISTRY, RUNS, OTHER = ({"s3__prefix": name} for name in ("key-index/", "runs/r1/", "other/"))
 
-Asked = list[dict[str, Any]]
-CONDITIONS: list[tuple[str, str, str, str, Asked, Asked]] = [
+Requests = list[dict[str, Any]]
+CONDITIONS: list[tuple[str, str, str, str, Requests, Requests]] = [
     ("named", SHARED, "dynamodb:Scan", "Flights", [SELECT], WHOLE),
     ("named", SHARED, "dynamodb:Scan", "Orders", *SCANNED),
-    # Sentinels may be left in a table, which are no keys; but nobody walks over it.
+    # A table without a key index may still contain sentinels, which are not keys.
     ("kept", SHARED, "dynamodb:Scan", "Customers", [{**SELECT, **names("customer", MARKER)}], []),
     *(
         ("kept", f"{SHARED} WalkSegments ManageIndex", "dynamodb:Scan", resource, *SCANNED)
         for resource in ("Orders", INDEX)
     ),
-    ("kept", LOOKERS, "dynamodb:Query", "Orders", *SCANNED),
-    ("kept", LOOKERS, "dynamodb:Query", "Events", [SELECT], WHOLE),
-    # A get has no Select, and is allowed all the same.
-    ("kept", LOOKERS, "dynamodb:GetItem", "Orders", *GOT),
+    ("kept", INDEX_READERS, "dynamodb:Query", "Orders", *SCANNED),
+    ("kept", INDEX_READERS, "dynamodb:Query", "Events", [SELECT], WHOLE),
+    # GetItem has no Select, and is allowed nevertheless.
+    ("kept", INDEX_READERS, "dynamodb:GetItem", "Orders", *GOT),
     ("kept", "KeepIndex", "dynamodb:BatchGetItem", "Orders", *GOT),
     ("kept", "KeepIndex WalkSegments", "dynamodb:PutItem", "Orders", *WRITTEN),
     ("kept", "KeepIndex WalkSegments", "dynamodb:DeleteItem", "Orders", *WRITTEN),
     ("kept", "ManageIndex", "lambda:CreateEventSourceMapping", "*", *OF_KEEPER),
     ("kept", "ManageIndex", "lambda:UpdateEventSourceMapping", MAPPING, *OF_KEEPER),
     ("kept", "ManageIndex ReleaseKeeper", "lambda:DeleteEventSourceMapping", MAPPING, *OF_KEEPER),
-    *(  # the users' tables scale as they did
+    *(  # The scaling of the tables themselves does not change.
         ("kept", "ManageIndex", f"application-autoscaling:{action}", TARGET, *OF_INDEXES)
         for action in ("RegisterScalableTarget", "DeregisterScalableTarget")
     ),
-    ("kept", "ManageIndex", "s3:ListBucket", BUCKET_ARN, [REGISTRY, RUNS], [ELSEWHERE]),
-    ("kept", "KeepIndex ReleaseKeeper", "s3:ListBucket", BUCKET_ARN, [REGISTRY], [RUNS, ELSEWHERE]),
-    # Before it registers a key: that a shard is not empty, and how keys are placed; no item.
+    ("kept", "ManageIndex", "s3:ListBucket", BUCKET_ARN, [REGISTRY, RUNS], [OTHER]),
+    ("kept", "KeepIndex ReleaseKeeper", "s3:ListBucket", BUCKET_ARN, [REGISTRY], [RUNS, OTHER]),
+    # Before it registers a key, it reads whether a shard is empty and the placement, but no item.
     ("sharded", "WriteSharded", "dynamodb:Query", "Audit", [select("COUNT")], [{}, SELECT]),
     (
         *("sharded", "WriteSharded", "dynamodb:Scan", "device-shards"),
@@ -370,23 +370,23 @@ CONDITIONS: list[tuple[str, str, str, str, Asked, Asked]] = [
     ),
     ("each", "EachKey", "dynamodb:PutItem", "Open", [names("customer", "sk", "anything")], []),
 ]
-"""Whose requests are allowed, and which are denied."""
+"""The requests that each role allows and denies, by deployment, owners, action and resource."""
 
 
 @pytest.mark.parametrize(("context", "owners", "action", "name", "allowed", "denied"), CONDITIONS)
-def test_requests_are_allowed_by_what_they_ask_for(
-    context: str, owners: str, action: str, name: str, allowed: Asked, denied: Asked
+def test_conditions_allow_requests_by_their_attributes(
+    context: str, owners: str, action: str, name: str, allowed: Requests, denied: Requests
 ) -> None:
     template = stack(context)
     resource = name if name[:4] in ("*", "arn:") else arn(name)
     for owner in owners.split():
-        assert [
-            one for one in allowed if not is_allowed(template, owner, action, resource, **one)
-        ] == []
-        assert [one for one in denied if is_allowed(template, owner, action, resource, **one)] == []
+        for request in allowed:
+            assert is_allowed(template, owner, action, resource, **request), (owner, request)
+        for request in denied:
+            assert not is_allowed(template, owner, action, resource, **request), (owner, request)
     if action.startswith(("lambda:", "application-autoscaling:")):
-        others = {*template.owners} - {*owners.split()}
-        assert not [o for o in others if is_allowed(template, o, action, resource, **allowed[0])]
+        for owner in {*template.owners} - {*owners.split()}:
+            assert not is_allowed(template, owner, action, resource, **allowed[0]), owner
 
 
 WORKER = {
@@ -413,11 +413,11 @@ STARTED = {
 @pytest.mark.parametrize(
     ("action", "expected"), [("lambda:InvokeFunction", INVOKED), ("states:StartExecution", STARTED)]
 )
-def test_each_invokes_the_functions_and_starts_the_machines_that_it_needs(
+def test_each_role_invokes_only_the_functions_and_machines_that_it_needs(
     action: str, expected: dict[str, set[str]]
 ) -> None:
     template = as_tested()
-    named = {
+    targets = {
         owner: {
             resource.rpartition(":")[2].removeprefix("Keyhop-")
             for statement in template.statements(owner)
@@ -426,50 +426,47 @@ def test_each_invokes_the_functions_and_starts_the_machines_that_it_needs(
         }
         for owner in template.owners
     }
-    assert {owner: found for owner, found in named.items() if found} == expected
+    assert {owner: names for owner, names in targets.items() if names} == expected
 
 
-def test_keys_are_handed_where_the_settings_of_each_say() -> None:
+def test_keys_are_sent_only_to_the_targets_in_the_settings() -> None:
     template = stack("each")
     targets = {
         "lambda:InvokeFunction": EACH["functions"],
         "sqs:SendMessage": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:keys.fifo"],
         "states:StartExecution": EACH["machines"],
     }
-    for action, (named,) in targets.items():
-        assert template.allows("EachKey", action, named)
-        assert not template.allows("EachKey", action, f"{named}-2")
-        assert not template.allows("PlanRun", action, named)
+    for action, (target,) in targets.items():
+        assert template.allows("EachKey", action, target)
+        assert not template.allows("EachKey", action, f"{target}-2")
+        assert not template.allows("PlanRun", action, target)
 
 
-def test_drains_alone_are_started_and_only_when_the_context_says_so() -> None:
+def test_only_drains_are_started_and_only_if_the_context_enables_it() -> None:
     proposed, started = stack("sharded"), stack("draining")
     machines = {*KEY_INDEX_MACHINES, "EnumerateKeys", "DrainShards"}
     for owner in (*SHARDING_FUNCTIONS, *FUNCTIONS, "DrainShards", *KEY_INDEX_MACHINES):
         for machine in machines - {owner}:
-            asked = (owner, "states:StartExecution", states_arn(f"stateMachine:Keyhop-{machine}"))
-            assert not proposed.allows(*asked)
-            is_it = (owner, machine) == ("ProposeDrains", "DrainShards")
-            assert started.allows(*asked) == is_it, asked
+            request = (owner, "states:StartExecution", states_arn(f"stateMachine:Keyhop-{machine}"))
+            assert not proposed.allows(*request)
+            expected = (owner, machine) == ("ProposeDrains", "DrainShards")
+            assert started.allows(*request) == expected, request
 
 
-def test_schedules_start_verifications_and_invoke_who_proposes_drains_and_nothing_else() -> None:
-    kept, sharded = stack("kept"), stack("sharded")
-    (role,) = {
-        rule["Properties"]["Targets"][0]["RoleArn"]["Fn::GetAtt"][0]
-        for rule in kept.of_type("AWS::Events::Rule").values()
-    }
-    (statement,) = kept.statements_of({"Role": {"Fn::GetAtt": [role, "Arn"]}})
+def test_schedules_only_start_verifications_and_propose_drains() -> None:
+    indexed, sharded = stack("kept"), stack("sharded")
+    rules = indexed.properties_of("AWS::Events::Rule")
+    (role,) = {rule["Targets"][0]["RoleArn"]["Fn::GetAtt"][0] for rule in rules}
+    (statement,) = indexed.statements_of({"Role": {"Fn::GetAtt": [role, "Arn"]}})
     assert (statement["Sid"], statement["Action"], statement["Resource"]) == (
         "StartVerifications",
         ["states:StartExecution"],
         [states_arn("stateMachine:Keyhop-VerifyKeyIndex")],
     )
-    (permission,) = sharded.of_type("AWS::Lambda::Permission").values()
-    properties = sharded.resolve(permission["Properties"])
-    assert properties["FunctionName"] == function_arn("Keyhop-ProposeDrains")
-    assert properties["Principal"] == "events.amazonaws.com"
-    assert properties["SourceArn"]
+    (permission,) = sharded.properties_of("AWS::Lambda::Permission")
+    assert sharded.resolve(permission["FunctionName"]) == function_arn("Keyhop-ProposeDrains")
+    assert permission["Principal"] == "events.amazonaws.com"
+    assert sharded.resolve(permission["SourceArn"])
 
 
 ORDERS, AUDIT, DAYS = (
@@ -480,47 +477,50 @@ EREIGNISSE = "arn:aws:kms:us-east-1:123456789012:key/4e5f-ereignisse"
 FOLLOWERS = "PlanRun Replicate BackfillItems CompareBoth CutOver"
 DECRYPTS = {
     "mixed": {
-        **dict.fromkeys((ORDERS, EREIGNISSE), f"{SHARED} {LOOKERS}"),
+        **dict.fromkeys((ORDERS, EREIGNISSE), f"{SHARED} {INDEX_READERS}"),
         AUDIT: f"{SHARED} WriteSharded QuerySharded MoveShards",
     },
     "reported": {ORDERS: f"{SHARED} ExamineTable SampleTable"},
     "rekeyed": {ORDERS: f"{SHARED} {FOLLOWERS}", DAYS: FOLLOWERS},
     "kept": {},
 }
-"""By deployment and key of one's own. The others describe tables, or read metadata."""
+"""The owners that may decrypt with each customer managed key, by deployment."""
 KEY_OF = {"Orders": ORDERS, "Audit": AUDIT, "Ereignisse": EREIGNISSE, "EventsByDay": DAYS}
 OF_ITEMS = {
     *("Scan", "Query", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"),
     *("BatchWriteItem", "ConditionCheckItem", "GetRecords"),
 }
-HERE = {"kms__ViaService": f"dynamodb.{REGION}.amazonaws.com"}
+BY_DYNAMODB = {"kms__ViaService": f"dynamodb.{REGION}.amazonaws.com"}
 
 
 @pytest.mark.parametrize("context", DECRYPTS)
-def test_who_touches_items_of_a_table_uses_its_key_through_dynamodb_alone(context: str) -> None:
+def test_functions_use_the_key_of_a_table_through_dynamodb_only(context: str) -> None:
     template, keys = stack(context), DECRYPTS[context]
     for owner in template.owners:
-        may = {key for key in KEY_OF.values() if template.allows(owner, "kms:Decrypt", key, **HERE)}
-        assert may == {key for key, owners in keys.items() if owner in owners.split()}, owner
-        # What is given to a function later is looked at as well.
-        touched = {
+        decrypts = (owner, "kms:Decrypt")
+        allowed = {key for key in KEY_OF.values() if template.allows(*decrypts, key, **BY_DYNAMODB)}
+        assert allowed == {key for key, owners in keys.items() if owner in owners.split()}, owner
+        # A function that is granted items later needs the key too.
+        tables = {
             (resource + "/").split(":table/")[1].split("/")[0]
             for statement in template.statements(owner)
             if OF_ITEMS & {action.removeprefix("dynamodb:") for action in statement["Action"]}
             for resource in statement["Resource"]
             if ":table/" in resource
         }
-        assert {KEY_OF[table] for table in touched & KEY_OF.keys()} & keys.keys() <= may, owner
-        for key in may:
-            assert not template.allows(owner, "kms:Decrypt", key)
-            assert not template.allows(owner, "kms:Encrypt", key, **HERE)
+        needed_keys = {KEY_OF[table] for table in tables & KEY_OF.keys()}
+        assert needed_keys & keys.keys() <= allowed, owner
+        for key in allowed:
+            assert not template.allows(*decrypts, key)
+            assert not template.allows(owner, "kms:Encrypt", key, **BY_DYNAMODB)
             by_s3 = {"kms__ViaService": f"s3.{REGION}.amazonaws.com"}
-            assert not template.allows(owner, "kms:Decrypt", key, **by_s3)
+            assert not template.allows(*decrypts, key, **by_s3)
 
 
-def test_dynamodb_is_named_by_the_keys_region_and_in_china_it_may_have_either_name() -> None:
-    there = {"kms__ViaService": "dynamodb.us-east-1.amazonaws.com"}
-    assert stack("mixed").allows("KeepIndex", "kms:Decrypt", EREIGNISSE, **there)
+def test_the_key_condition_names_dynamodb_in_the_region_of_the_key() -> None:
+    """In China the service may have either name."""
+    by_far_dynamodb = {"kms__ViaService": "dynamodb.us-east-1.amazonaws.com"}
+    assert stack("mixed").allows("KeepIndex", "kms:Decrypt", EREIGNISSE, **by_far_dynamodb)
     assert dynamodb_of("arn:aws-cn:kms:cn-north-1:123456789012:key/4e5f") == (
         "dynamodb.cn-north-1.amazonaws.com",
         "dynamodb.cn-north-1.amazonaws.com.cn",
@@ -536,21 +536,21 @@ WILDCARDS = re.compile(
     r"|application-autoscaling:[^*]*:scalable-target/\*"
     r"|cloudwatch:\*:[^*]*:insight-rule/DynamoDBContributorInsights-\*)"
 )
-KNOW_NO_RESOURCES = {
+WITHOUT_RESOURCES = {
     *("lambda:ListEventSourceMappings", "lambda:GetAccountSettings", "dynamodb:ListStreams"),
     *("cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData", "cloudwatch:PutMetricData"),
     "application-autoscaling:DescribeScalableTargets",
     "application-autoscaling:DescribeScalingPolicies",
-    # Application Auto Scaling validates these without naming an alarm.
+    # Application Auto Scaling checks these permissions without naming an alarm.
     *("cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"),
-    "lambda:CreateEventSourceMapping",  # it has no name yet, and is narrowed by a condition
+    "lambda:CreateEventSourceMapping",  # A new mapping has no name; a condition restricts it.
 }
-"""Beside those of X-Ray and of log delivery."""
+"""Actions on resource `*`, besides those of X-Ray and of log delivery."""
 
 
 @pytest.mark.parametrize("context", ["named", "kept", "draining", "rekeyed", "as tested"])
-def test_each_statement_says_why_and_has_no_wildcard_but_known_ones(context: str) -> None:
-    """IAM refuses a policy whose Sids are not unique. The CDK's own statements have none."""
+def test_each_statement_has_a_unique_sid_and_only_expected_wildcards(context: str) -> None:
+    """IAM rejects a policy whose Sids are not unique. The CDK's statements have none."""
     template = stack(context)
     for owner in template.owners:
         statements = template.statements(owner)
@@ -561,9 +561,10 @@ def test_each_statement_says_why_and_has_no_wildcard_but_known_ones(context: str
             assert not [action for action in statement["Action"] if "*" in action]
             for resource in statement["Resource"]:
                 if resource == "*":
-                    ours = {a for a in statement["Action"] if not a.startswith(("xray:", "logs:"))}
-                    assert ours <= KNOW_NO_RESOURCES, owner
+                    services = ("xray:", "logs:")
+                    actions = {a for a in statement["Action"] if not a.startswith(services)}
+                    assert actions <= WITHOUT_RESOURCES, owner
                 else:
                     assert "*" not in resource or WILDCARDS.fullmatch(resource), owner
-    for role in template.of_type("AWS::IAM::Role").values():
-        assert "ManagedPolicyArns" not in role["Properties"], "which somebody else may change"
+    for role in template.properties_of("AWS::IAM::Role"):
+        assert "ManagedPolicyArns" not in role, "others can change a managed policy"

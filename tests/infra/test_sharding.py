@@ -1,4 +1,4 @@
-"""The part of the stack for sharded tables: metadata, functions, schedule, and the drain."""
+"""Tests of the resources for sharded tables: metadata, functions, schedule, and the drain."""
 
 import importlib
 import json
@@ -12,17 +12,17 @@ from tests.infra.conftest import CONTEXTS, deployed, stack_of
 from tests.infra.template import SHARDING_FUNCTIONS, Deployed, function_arn, states_arn
 
 METADATA = ("Keyhop-shards-Audit", "device-shards")
-GIVEN = ["Audit", "Devices"]
+TABLES = ["Audit", "Devices"]
 
 
 def metadata_of(template: Deployed) -> dict[str, dict[str, Any]]:
-    """The metadata tables, whole resources, by their names."""
+    """Return the resources of the metadata tables by name."""
     tables = template.of_type("AWS::DynamoDB::Table").values()
     return {table["Properties"]["TableName"]: dict(table) for table in tables}
 
 
-@pytest.mark.parametrize("name", ["template", "kept"])
-def test_without_a_sharded_table_nothing_of_it_is_there(name: str, request: Any):
+@pytest.mark.parametrize("name", ["template", "indexed"])
+def test_without_a_sharded_table_nothing_of_sharding_is_deployed(name: str, request: Any):
     plain: Deployed = request.getfixturevalue(name)
     text = json.dumps(plain.body)
     assert not plain.of_type("AWS::DynamoDB::Table")
@@ -31,18 +31,12 @@ def test_without_a_sharded_table_nothing_of_it_is_there(name: str, request: Any)
         assert word not in text
 
 
-def test_its_schedule_alone_changes_nothing(plain: Deployed):
-    more = {"shrinkSchedule": "rate(2 days)", "startDrains": True}
-    assert deployed(stack_of({**CONTEXTS["plain"], **more})).body == plain.body
+def test_the_schedule_without_a_sharded_table_changes_nothing(plain: Deployed):
+    settings = {"shrinkSchedule": "rate(2 days)", "startDrains": True}
+    assert deployed(stack_of({**CONTEXTS["plain"], **settings})).body == plain.body
 
 
-def test_sharding_replaces_nothing_that_was_there(plain: Deployed, sharded: Deployed):
-    """Turned on later, it must not make CloudFormation replace a bucket or a function."""
-    for name, resource in plain.body["Resources"].items():
-        assert sharded.body["Resources"][name]["Type"] == resource["Type"]
-
-
-def test_each_sharded_table_has_metadata_of_its_own_under_the_tables_own_key(sharded: Deployed):
+def test_each_sharded_table_has_a_metadata_table_with_the_same_partition_key(sharded: Deployed):
     keys = {
         name: (table["Properties"]["KeySchema"], table["Properties"]["AttributeDefinitions"])
         for name, table in metadata_of(sharded).items()
@@ -60,23 +54,23 @@ def test_each_sharded_table_has_metadata_of_its_own_under_the_tables_own_key(sha
 def test_metadata_is_on_demand_can_be_restored_and_outlives_the_stack(
     sharded: Deployed, laptop: Deployed, name: str
 ):
-    """Without it, items in all shards but the first are not found.
+    """Without the metadata, queries find only the items of the first shard.
 
-    Its name is fixed: what the roll-back of a first deployment that failed could not delete would
-    be in the way of the next.
+    The table's name is fixed. A table that the rollback of a failed first deployment could not
+    delete would block the next deployment.
     """
     table = metadata_of(sharded)[name]
     properties = table["Properties"]
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-    assert "SSESpecification" not in properties, "the key is AWS's own, which costs nothing"
+    assert "SSESpecification" not in properties, "an AWS owned key is free of charge"
     assert table["DeletionPolicy"] == "RetainExceptOnCreate"
     assert table["UpdateReplacePolicy"] == "Retain"
     assert "DeletionProtectionEnabled" not in properties
     assert metadata_of(laptop)[name]["DeletionPolicy"] == "Delete"
 
 
-def test_metadata_is_protected_when_the_deployment_has_succeeded(
+def test_the_guard_protects_the_metadata_after_a_deployment(
     sharded: Deployed, plain: Deployed, laptop: Deployed
 ):
     protected = [
@@ -86,19 +80,17 @@ def test_metadata_is_protected_when_the_deployment_has_succeeded(
     assert protected == [[*METADATA], [], []]
 
 
-def test_who_folds_logical_keys_knows_how_tables_are_sharded(sharded: Deployed):
-    told = sharded.environment("FinishRun")["KEYHOP_SHARDING"]
-    assert told == sharded.environment("QuerySharded")["KEYHOP_SHARDING"]
+def test_finish_run_knows_how_tables_are_sharded(sharded: Deployed):
+    finish, query = (sharded.environment(name) for name in ("FinishRun", "QuerySharded"))
+    assert finish["KEYHOP_SHARDING"] == query["KEYHOP_SHARDING"]
 
 
 @pytest.mark.parametrize("name", SHARDING_FUNCTIONS)
-def test_the_environment_in_the_template_is_what_the_settings_class_needs(
-    sharded: Deployed, name: str
-):
-    settings = importlib.import_module("handlers.settings")
-    found = settings.ShardingSettings.from_env(sharded.environment(name))
-    assert found.tables == GIVEN
-    assert found.sharded == {
+def test_the_template_sets_the_variables_of_the_settings_class(sharded: Deployed, name: str):
+    module = importlib.import_module("handlers.settings")
+    settings = module.ShardingSettings.from_env(sharded.environment(name))
+    assert settings.tables == TABLES
+    assert settings.sharded == {
         "Audit": {
             "metadata": "Keyhop-shards-Audit",
             "placement": "calculated",
@@ -119,18 +111,18 @@ def test_the_environment_in_the_template_is_what_the_settings_class_needs(
 
 
 @pytest.mark.parametrize(("name", "start"), [("sharded", False), ("draining", True)])
-def test_who_proposes_is_told_whether_to_start(name: str, start: bool, request: Any):
+def test_propose_drains_knows_whether_to_start_them(name: str, start: bool, request: Any):
     settings = importlib.import_module("handlers.settings")
     template: Deployed = request.getfixturevalue(name)
-    found = settings.ProposeSettings.from_env(template.environment("ProposeDrains"))
+    parsed = settings.ProposeSettings.from_env(template.environment("ProposeDrains"))
     machine = states_arn("stateMachine:Keyhop-DrainShards")
-    assert found == settings.ProposeSettings(GIVEN, machine, start)
+    assert parsed == settings.ProposeSettings(TABLES, machine, start)
 
 
-def test_the_environment_makes_tables_that_the_library_takes(
+def test_the_library_creates_its_tables_from_the_environment(
     sharded: Deployed, monkeypatch: pytest.MonkeyPatch
 ):
-    """Nothing is asked before the first call, so this needs no service."""
+    """The library sends no request before the first call, so this test needs no service."""
     from handlers import sharding
 
     for name, value in sharded.environment("WriteSharded").items():
@@ -148,11 +140,11 @@ def test_the_environment_makes_tables_that_the_library_takes(
 
 
 @pytest.mark.parametrize("service", ["cloudwatch", "dynamodb", "stepfunctions"])
-def test_the_layer_has_the_models_of_the_services_that_are_asked(packages: Path, service: str):
+def test_the_layer_has_the_models_of_the_services(packages: Path, service: str):
     assert (packages / "python" / "botocore" / "data" / service).is_dir()
 
 
-def test_a_function_is_shaped_for_its_work(sharded: Deployed):
+def test_functions_for_sharding_have_their_memory_and_timeout(sharded: Deployed):
     shapes = {
         name: (function["MemorySize"], function["Timeout"])
         for name in SHARDING_FUNCTIONS
@@ -167,15 +159,13 @@ def test_a_function_is_shaped_for_its_work(sharded: Deployed):
 
 
 def shrink_rules(template: Deployed) -> list[dict[str, Any]]:
-    """The rules that invoke ProposeDrains."""
-    rules = [
-        template.resolve(r["Properties"]) for r in template.of_type("AWS::Events::Rule").values()
-    ]
-    proposes = function_arn("Keyhop-ProposeDrains")
-    return [rule for rule in rules if rule["Targets"][0]["Arn"] == proposes]
+    """Return the rules that invoke ProposeDrains."""
+    rules = map(template.resolve, template.properties_of("AWS::Events::Rule"))
+    propose_arn = function_arn("Keyhop-ProposeDrains")
+    return [rule for rule in rules if rule["Targets"][0]["Arn"] == propose_arn]
 
 
-def test_it_is_asked_once_a_day_what_can_shrink(sharded: Deployed):
+def test_drains_are_proposed_once_a_day(sharded: Deployed):
     (rule,) = shrink_rules(sharded)
     assert rule["ScheduleExpression"] == "rate(1 day)"
     assert json.loads(rule["Targets"][0]["Input"]) == {"scheduled": True}
@@ -188,8 +178,10 @@ def test_the_context_sets_the_schedule(scheduled: Deployed, unscheduled: Deploye
     assert not unscheduled.of_type("AWS::Lambda::Permission")
 
 
-def test_the_outputs_lead_to_the_functions_and_the_machine(sharded: Deployed):
-    outputs = {name: sharded.resolve(one["Value"]) for name, one in sharded.body["Outputs"].items()}
+def test_the_outputs_name_the_functions_and_the_machine(sharded: Deployed):
+    outputs = {
+        name: sharded.resolve(output["Value"]) for name, output in sharded.body["Outputs"].items()
+    }
     for name in ("WriteSharded", "QuerySharded", "ProposeDrains"):
         assert outputs[f"{name}Name"] == f"Keyhop-{name}"
     assert outputs["DrainShardsArn"] == states_arn("stateMachine:Keyhop-DrainShards")

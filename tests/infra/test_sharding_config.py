@@ -1,4 +1,4 @@
-"""The context's sharding of tables: what is read, and what is refused before it is deployed."""
+"""Tests of the `sharding` of tables in the context: its fields, and the errors at synth."""
 
 import json
 from typing import Any
@@ -33,13 +33,13 @@ def audit(**sharding: Any) -> dict[str, Any]:
     return {"table": "Audit", "sharding": {"partitionKey": "path", **sharding}}
 
 
-def test_only_the_partition_key_must_be_told():
+def test_only_the_partition_key_is_required():
     (table,) = config("Orders", audit()).sharded_tables
     assert (table.given, table.sharding) == ("Audit", DEFAULTS)
 
 
-def test_all_of_it_can_be_told():
-    told = config(
+def test_every_field_can_be_set():
+    loaded = config(
         {
             "table": "Devices",
             "sharding": {
@@ -57,26 +57,26 @@ def test_all_of_it_can_be_told():
         shrinkSchedule="never",
         startDrains="true",
     )
-    (table,) = told.sharded_tables
+    (table,) = loaded.sharded_tables
     assert table.sharding == Sharding(
         "device", "B", "device-shards", "random", "modulo", True, "#", 1000, {"/logs/*": 8}
     )
-    assert (told.shrink_schedule, told.start_drains) == (None, True)
+    assert (loaded.shrink_schedule, loaded.start_drains) == (None, True)
 
 
-def test_counts_of_shards_are_whole_numbers_in_any_form():
+def test_shard_counts_may_be_whole_numbers_of_any_type():
     counts = {"/a": "8", "/b": 8.0}
     (table,) = config(audit(startShards=counts, mostShards="8")).sharded_tables
     assert json.dumps(table.sharding.start_shards) == '{"/a": 8, "/b": 8}'
 
 
-def test_a_sharded_table_may_be_typed():
-    """`cdk deploy -c 'tables=[{"table":"Audit","sharding":{"partitionKey":"path"}}]'`."""
-    typed = Config.from_context({"tables": json.dumps([audit()])})
-    assert typed.tables[0].sharding == DEFAULTS
+def test_a_sharded_table_may_be_json():
+    """See `cdk deploy -c 'tables=[{"table":"Audit","sharding":{"partitionKey":"path"}}]'`."""
+    config = Config.from_context({"tables": json.dumps([audit()])})
+    assert config.tables[0].sharding == DEFAULTS
 
 
-def test_the_metadata_table_is_named_after_stack_and_table():
+def test_the_metadata_table_is_named_after_the_stack_and_the_table():
     (table,) = config(audit(), stackName="Second").sharded_tables
     assert table.sharding is not None
     assert table.sharding.metadata == "Second-shards-Audit"
@@ -120,45 +120,45 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("given", "field", "told"), WRONG)
-def test_a_wrong_value_names_the_table_the_field_and_what_is_allowed(
-    given: Any, field: str, told: str
+@pytest.mark.parametrize(("value", "field", "expected"), WRONG)
+def test_an_error_names_the_table_the_field_and_the_allowed_values(
+    value: Any, field: str, expected: str
 ):
-    complete = isinstance(given, dict) and given and "partitionKey" not in given
-    sharding = {"partitionKey": "path", **given} if complete else given
+    complete = isinstance(value, dict) and value and "partitionKey" not in value
+    sharding = {"partitionKey": "path", **value} if complete else value
     with pytest.raises(ConfigError) as error:
         config({"table": "Audit", "sharding": sharding}, "Orders")
     sentence = str(error.value)
     assert sentence.startswith("The context field tables has, for the table Audit, a ")
     assert field in sentence
-    assert told in sentence
+    assert expected in sentence
     assert sentence[-1] in ".?"
     assert "\n" not in sentence
 
 
 def test_two_tables_do_not_share_their_metadata():
-    """Their logical keys could be the same."""
-    other = {"table": "Orders", "sharding": {"partitionKey": "customer", "metadata": "shards"}}
+    """Two tables can have the same logical keys."""
+    orders = {"table": "Orders", "sharding": {"partitionKey": "customer", "metadata": "shards"}}
     with pytest.raises(ConfigError, match="this is that of the metadata table of Audit"):
-        config(audit(metadata="shards"), other)
+        config(audit(metadata="shards"), orders)
 
 
-def test_a_metadata_table_is_not_the_default_one_of_another():
-    other = {"table": "Orders", "sharding": {"partitionKey": "c", "metadata": DEFAULTS.metadata}}
+def test_a_metadata_table_must_not_be_the_default_one_of_another_table():
+    orders = {"table": "Orders", "sharding": {"partitionKey": "c", "metadata": DEFAULTS.metadata}}
     with pytest.raises(ConfigError, match="the name of no other table"):
-        config(audit(), other)
+        config(audit(), orders)
 
 
-def test_a_default_name_that_is_too_long_asks_for_another():
-    long = {"table": "A" * 250, "sharding": {"partitionKey": "path"}}
+def test_a_default_name_that_is_too_long_is_refused():
+    table = {"table": "A" * 250, "sharding": {"partitionKey": "path"}}
     with pytest.raises(ConfigError, match=r"too long; give a name of at most 255"):
-        config(long)
-    long["sharding"]["metadata"] = "shards"
-    assert config(long).sharded_tables
+        config(table)
+    table["sharding"]["metadata"] = "shards"
+    assert config(table).sharded_tables
 
 
 def test_a_table_of_another_account_or_region_cannot_be_sharded():
-    """One client asks for items and metadata, and the metadata lies beside the functions."""
+    """One client reads items and metadata, which is in the account and region of the functions."""
     with pytest.raises(ConfigError, match="left out for a table given by its ARN"):
         config({"table": ARN, "sharding": {"partitionKey": "path"}})
 
@@ -169,8 +169,8 @@ def test_a_sharded_table_has_no_key_index():
     assert config({**audit(), "keyIndex": False}).sharded_tables
 
 
-def test_who_is_told_of_all_tables_and_of_the_sharded_ones_is_not_told_too_much():
-    """All variables of a function share 4,096 bytes, and FinishRun gets both."""
+def test_the_list_of_sharded_tables_fits_into_the_environment_or_is_refused():
+    """All variables of a function share 4,096 bytes, and FinishRun gets both lists."""
     sharded = [{"table": f"T{n:03}", "sharding": {"partitionKey": "path"}} for n in range(40)]
     assert config(*sharded[:16], *(f"Table{n:05}" for n in range(16)))
     with pytest.raises(ConfigError, match=r"has 40 tables, of which [0-9]+ fit.*second stack"):
@@ -179,10 +179,10 @@ def test_who_is_told_of_all_tables_and_of_the_sharded_ones_is_not_told_too_much(
         config(*sharded[:16], *(f"Table{n:05}" for n in range(200)))
 
 
-def test_the_metadatas_own_attributes_are_those_that_the_library_writes():
-    written = set(to_item(Shards.registered(0.0, 5.0, Placement(True).text("_"), table="Audit")))
+def test_the_reserved_names_are_the_metadata_attributes_that_the_library_writes():
+    registered = set(to_item(Shards.registered(0.0, 5.0, Placement(True).text("_"), table="Audit")))
     claims = {"claimed_shard", "claimed_by", "keyhop_expires"}
-    assert written | claims | {"traffic", "pressure", "shards_added"} == set(ATTRIBUTES)
+    assert registered | claims | {"traffic", "pressure", "shards_added"} == set(ATTRIBUTES)
     for name in ATTRIBUTES:
         with pytest.raises(ConfigError, match="metadata items use that one"):
             config(audit(partitionKey=name))
@@ -190,16 +190,16 @@ def test_the_metadatas_own_attributes_are_those_that_the_library_writes():
 
 @pytest.mark.parametrize("type_", ["S", "B", "N"])
 @pytest.mark.parametrize("separator", ["_", "#", "--", "_1", "1", " ", "", "ä", "~" * 16, "~" * 17])
-def test_the_context_refuses_what_the_library_would_refuse(type_: KeyType, separator: str):
-    def refused(error: type[Exception], make: Any) -> bool:
+def test_the_context_refuses_the_same_separators_as_the_library(type_: KeyType, separator: str):
+    def raises(error: type[Exception], make: Any) -> bool:
         try:
             make()
         except error:
             return True
         return False
 
-    by_library = refused(CannotStart, lambda: Names(type_, separator))
-    by_context = refused(
+    by_library = raises(CannotStart, lambda: Names(type_, separator))
+    by_context = raises(
         ConfigError, lambda: config(audit(partitionKeyType=type_, separator=separator))
     )
     assert by_context == by_library

@@ -1,12 +1,14 @@
-"""The logical ids of what holds data or logs, of a stack with all that there is.
+"""A test of the logical ids of the resources with data or logs, in a stack with all capabilities.
 
-CloudFormation knows a resource by its logical id: under another id it would make a new one, empty,
-and delete the other or leave it behind. So none of these may ever change.
+CloudFormation identifies a resource by its logical id. If the id changes, it creates a new, empty
+resource and deletes or abandons the old one, so none of these ids may ever change.
 """
 
-from tests.infra.conftest import deployed, stack_of
+import pytest
 
-EVERYTHING = {
+from tests.infra.conftest import CONTEXTS, deployed, stack_of
+
+FULL_CONTEXT = {
     "stackName": "Full",
     "alarmEmail": "keeper@example.com",
     "tables": [
@@ -63,6 +65,14 @@ STATEFUL = {
 }
 
 
-def test_what_holds_data_keeps_its_logical_id() -> None:
-    stack = deployed(stack_of(EVERYTHING))
+def test_resources_with_data_keep_their_logical_ids() -> None:
+    stack = deployed(stack_of(FULL_CONTEXT))
     assert {kind: tuple(sorted(stack.of_type(kind))) for kind in STATEFUL} == STATEFUL
+
+
+@pytest.mark.parametrize("context", ["kept", "sharded"])
+def test_a_capability_replaces_no_existing_resource(context: str) -> None:
+    """Adding one later must not make CloudFormation replace a bucket or a function."""
+    resources = deployed(stack_of(CONTEXTS[context])).body["Resources"]
+    for name, resource in deployed(stack_of(CONTEXTS["plain"])).body["Resources"].items():
+        assert resources[name]["Type"] == resource["Type"]

@@ -1,4 +1,4 @@
-"""The templates of `make template`: parameters for tables and code, nothing of the CDK's own."""
+"""Tests of the templates of `make template`, which have parameters for tables and code."""
 
 import json
 import re
@@ -20,34 +20,32 @@ from tests.infra.template import Deployed
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `make template` writes it."""
+    """The folder that `make template` writes."""
     folder = tmp_path_factory.mktemp("template")
     template.write(folder)
     return folder
 
 
 @pytest.fixture(params=template.TEMPLATES)
-def written(request: pytest.FixtureRequest, folder: Path) -> Deployed:
-    """One of the templates."""
-    return Deployed(json.loads((folder / f"{request.param}.template.json").read_text()))
+def generated(request: pytest.FixtureRequest, folder: Path) -> Deployed:
+    """Each of the templates."""
+    return read(folder, request.param)
 
 
-def test_all_code_lies_beside_it_and_is_asked_for_by_parameters(written: Deployed, folder: Path):
-    code = [
-        one["Properties"][field]
-        for kind, field in (
-            ("AWS::Lambda::Function", "Code"),
-            ("AWS::Lambda::LayerVersion", "Content"),
-        )
-        for one in written.of_type(kind).values()
-    ]
-    assert {str(one["S3Bucket"]) for one in code} == {str({"Fn::Sub": "${CodeBucket}"})}
-    keys = {one["S3Key"]["Fn::Sub"] for one in code}
+def read(folder: Path, name: str = "keyhop-key-index") -> Deployed:
+    return Deployed(json.loads((folder / f"{name}.template.json").read_text()))
+
+
+def test_parameters_locate_all_code_assets(generated: Deployed, folder: Path):
+    code = [function["Code"] for function in generated.properties_of("AWS::Lambda::Function")]
+    code += [layer["Content"] for layer in generated.properties_of("AWS::Lambda::LayerVersion")]
+    assert {str(asset["S3Bucket"]) for asset in code} == {str({"Fn::Sub": "${CodeBucket}"})}
+    keys = {asset["S3Key"]["Fn::Sub"] for asset in code}
     assert keys == {f"${{CodePrefix}}{path.name}" for path in folder.glob("*.zip")}
     assert len(keys) == 2
 
 
-def test_one_file_has_all_of_it(folder: Path):
+def test_the_archive_has_all_files(folder: Path):
     with zipfile.ZipFile(folder.with_suffix(".zip")) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
     assert names == {path.name for path in folder.iterdir()}
@@ -69,7 +67,7 @@ TABLES = ["Orders", "Events", "Flights", "Audit"]
 
 
 def parameters_of(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The values of parameters that correspond to settings, as CloudFormation gets them: texts."""
+    """Return the parameter values for these settings as texts, which CloudFormation receives."""
     tables = {f"Table{number}": name for number, name in enumerate(TABLES, 1)}
     values = {
         f"{name[0].upper()}{name[1:]}": value if isinstance(value, str) else json.dumps(value)
@@ -79,9 +77,11 @@ def parameters_of(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_parameters(template: Deployed, values: Mapping[str, str]) -> Deployed:
-    """A template whose parameters have these values, or their defaults."""
+    """Return a template whose parameters have these values, or their defaults."""
     parameters = template.body["Parameters"]
-    given = {name: str(one.get("Default", name)) for name, one in parameters.items()} | values
+    parameter_values = {
+        name: str(parameter.get("Default", name)) for name, parameter in parameters.items()
+    } | values
     conditions = template.body["Conditions"]
 
     def is_met(condition: Any) -> bool:
@@ -90,7 +90,8 @@ def with_parameters(template: Deployed, values: Mapping[str, str]) -> Deployed:
         ((kind, parts),) = condition.items()
         if kind == "Fn::Equals":
             first, second = (
-                given.get(part["Ref"], "") if isinstance(part, dict) else part for part in parts
+                parameter_values.get(part["Ref"], "") if isinstance(part, dict) else part
+                for part in parts
             )
             return first == second
         assert kind == "Fn::Not"
@@ -104,10 +105,12 @@ def with_parameters(template: Deployed, values: Mapping[str, str]) -> Deployed:
         if "Fn::If" in value and not value["Fn::If"][0].startswith("Monitoring"):
             condition, yes, no = value["Fn::If"]
             return filled_in(yes if is_met(condition) else no)
-        if value.get("Ref") in given:
-            return given[value["Ref"]]
+        if value.get("Ref") in parameter_values:
+            return parameter_values[value["Ref"]]
         if list(value) == ["Fn::Sub"] and "${Table" in value["Fn::Sub"]:
-            return re.sub(r"\$\{(Table.)\}", lambda match: given[match[1]], value["Fn::Sub"])
+            return re.sub(
+                r"\$\{(Table.)\}", lambda match: parameter_values[match[1]], value["Fn::Sub"]
+            )
         nothing = {"Ref": "AWS::NoValue"}
         filled = {name: filled_in(part) for name, part in value.items()}
         filled = {name: part for name, part in filled.items() if part != nothing}
@@ -119,24 +122,26 @@ def with_parameters(template: Deployed, values: Mapping[str, str]) -> Deployed:
 
 
 def properties_of(template: Deployed) -> dict[str, Any]:
-    """The properties of all resources that settings change, with numbers as texts."""
+    """Return the properties of all resources that settings change, with numbers as texts."""
     kinds = ("AWS::Lambda::Function", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::Events::Rule")
     resources = template.body["Resources"].values()
-    found: dict[str, Any] = {}
+    properties_by_name: dict[str, Any] = {}
     for resource in resources:
         if resource["Type"] not in kinds:
             continue
         properties = json.loads(json.dumps(resource["Properties"]))
-        for left_out in ("Code", "Tags"):
-            properties.pop(left_out, None)
+        for field in ("Code", "Tags"):
+            properties.pop(field, None)
         properties.setdefault("State", None)
         name = properties.get("FunctionName") or properties.get("LogGroupName")
-        found[str(name or properties.get("Description") or resource["Type"])] = as_texts(properties)
-    return found
+        properties_by_name[str(name or properties.get("Description") or resource["Type"])] = (
+            as_texts(properties)
+        )
+    return properties_by_name
 
 
 def as_texts(value: Any) -> Any:
-    """A value with texts in place of its numbers: CloudFormation accepts both."""
+    """Return a value with texts in place of numbers, because CloudFormation accepts both."""
     if isinstance(value, list):
         return [as_texts(part) for part in value]
     if isinstance(value, dict):
@@ -151,28 +156,25 @@ def test_a_parameter_has_the_effect_of_the_setting(
 ):
     name = "keyhop-key-index" if with_key_index else "keyhop"
     settings = SETTINGS | (WITH_KEY_INDEX if with_key_index else {}) if is_set else {}
-    written = Deployed(json.loads((folder / f"{name}.template.json").read_text()))
     schedule = "cron(0 3 ? * SUN *)"
     values = parameters_of(settings | {"runSchedule": schedule})
     entry = {"runSchedule": schedule, "keyIndex": with_key_index}
     by_cdk = deployed(
         stack_of({**settings, "tables": [{**entry, "table": table} for table in TABLES]})
     )
-    expected, actual = properties_of(by_cdk), properties_of(with_parameters(written, values))
+    filled_in = with_parameters(read(folder, name), values)
+    expected, actual = properties_of(by_cdk), properties_of(filled_in)
     assert actual.keys() == expected.keys()
     for name in expected:
         assert actual[name] == expected[name], name
 
 
-def test_a_schedule_starts_nothing_for_a_table_that_is_not_given(folder: Path):
-    written = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
+def test_a_schedule_starts_nothing_for_an_empty_table_parameter(folder: Path):
     values = {"Table1": "Orders", "Table3": "Events", "RunSchedule": "rate(7 days)"}
 
     def states(values: dict[str, str]) -> list[tuple[str, str]]:
-        rules = with_parameters(written, values).of_type("AWS::Events::Rule").values()
-        return sorted(
-            (one["Properties"]["Description"], one["Properties"]["State"]) for one in rules
-        )
+        rules = with_parameters(read(folder), values).properties_of("AWS::Events::Rule")
+        return sorted((rule["Description"], rule["State"]) for rule in rules)
 
     enabled = [description for description, state in states(values) if state == "ENABLED"]
     assert enabled == [
@@ -205,39 +207,38 @@ def test_a_schedule_starts_nothing_for_a_table_that_is_not_given(folder: Path):
 def test_a_parameter_refuses_what_the_setting_refuses(
     folder: Path, parameter: str, allowed: list[str], refused: list[str]
 ):
-    written = Deployed(json.loads((folder / "keyhop-key-index.template.json").read_text()))
-    pattern = re.compile(written.body["Parameters"][parameter]["AllowedPattern"])
+    pattern = re.compile(read(folder).body["Parameters"][parameter]["AllowedPattern"])
     assert [text for text in allowed if not pattern.fullmatch(text)] == []
     assert [text for text in refused if pattern.fullmatch(text)] == []
 
 
-def test_the_console_shows_each_parameter_in_one_group(written: Deployed):
-    groups = written.body["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
-    shown = [name for group in groups for name in group["Parameters"]]
-    assert sorted(shown) == sorted(written.body["Parameters"])
+def test_the_console_shows_each_parameter_in_one_group(generated: Deployed):
+    groups = generated.body["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    names = [name for group in groups for name in group["Parameters"]]
+    assert sorted(names) == sorted(generated.body["Parameters"])
 
 
 def test_each_setting_is_a_parameter_or_has_a_reason():
-    """The page of the settings has both."""
+    """The reference page of the settings lists both."""
     page = (ROOT / "docs" / "reference" / "settings.md").read_text()
     section = page.partition("## Settings of the CloudFormation templates")[2]
     assert section
     body = {"Parameters": {}, "Conditions": {}, "Resources": {}}
     template.add_options(body)
-    named = {*body["Parameters"], *template.OF_KEY_INDEXES}
-    parameters = {f"{name[0].lower()}{name[1:]}" for name in named}
+    option_names = {*body["Parameters"], *template.OF_KEY_INDEXES}
+    parameters = {f"{name[0].lower()}{name[1:]}" for name in option_names}
     for setting in {*names_of(Config), *names_of(Table)[1:], "settings"}:
         assert f"`{setting}`" in section, setting
     for parameter in parameters:
         assert f"`{parameter[0].upper()}{parameter[1:]}`" in section, parameter
 
 
-def test_alarms_are_sent_by_e_mail_if_there_is_an_address(written: Deployed):
-    assert written.body["Parameters"]["AlarmEmail"]["Default"] == ""
-    (subscription,) = written.of_type("AWS::SNS::Subscription").values()
+def test_alarms_are_sent_to_the_email_address(generated: Deployed):
+    assert generated.body["Parameters"]["AlarmEmail"]["Default"] == ""
+    subscription = generated.only("AWS::SNS::Subscription")
     assert subscription["Condition"] == "HasAlarmEmail"
     assert subscription["Properties"]["Endpoint"] == {"Ref": "AlarmEmail"}
-    assert written.body["Conditions"]["HasAlarmEmail"] == {
+    assert generated.body["Conditions"]["HasAlarmEmail"] == {
         "Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmEmail"}, ""]}]
     }
 
@@ -254,15 +255,15 @@ def test_the_link_to_the_console_names_the_uploaded_template_and_the_bucket():
     }
 
 
-def test_it_needs_no_bootstrapped_account(written: Deployed):
-    assert "cdk-" not in json.dumps(written.body["Parameters"])
-    assert "Rules" not in written.body
-    assert "AWS::CDK::Metadata" not in str(written.body)
+def test_a_template_needs_no_bootstrapped_account(generated: Deployed):
+    assert "cdk-" not in json.dumps(generated.body["Parameters"])
+    assert "Rules" not in generated.body
+    assert "AWS::CDK::Metadata" not in str(generated.body)
 
 
-def test_tables_that_are_not_given_are_the_first_once_more(written: Deployed):
+def test_an_empty_table_parameter_repeats_the_first_table(generated: Deployed):
     def tables(values: dict[str, str]) -> list[str]:
-        variables = with_parameters(written, values).environment("PlanRun")
+        variables = with_parameters(generated, values).environment("PlanRun")
         return json.loads(variables["KEYHOP_TABLES"])
 
     orders = {"Table1": "Orders"}
@@ -270,18 +271,15 @@ def test_tables_that_are_not_given_are_the_first_once_more(written: Deployed):
     assert tables({**orders, "Table3": "Events"}) == ["Orders", "Orders", "Events", "Orders"]
 
 
-def test_who_lists_keys_only_may_write_no_table(folder: Path):
-    written = (folder / "keyhop.template.json").read_text()
-    assert "dynamodb:Scan" in written
+def test_the_template_that_only_lists_keys_may_not_write_to_tables(folder: Path):
+    generated = (folder / "keyhop.template.json").read_text()
+    assert "dynamodb:Scan" in generated
     for action in ("PutItem", "DeleteItem", "UpdateTable"):
-        assert f"dynamodb:{action}" not in written
+        assert f"dynamodb:{action}" not in generated
 
 
-def test_a_stack_of_the_one_can_be_updated_to_the_other(folder: Path):
-    """What both have is the same resource."""
-    first, second = (
-        json.loads((folder / f"{name}.template.json").read_text())["Resources"]
-        for name in template.TEMPLATES
-    )
+def test_a_stack_can_be_updated_from_one_template_to_the_other(folder: Path):
+    """Both templates use the same logical ids."""
+    first, second = (read(folder, name).body["Resources"] for name in template.TEMPLATES)
     assert first.keys() <= second.keys()
     assert all(first[name]["Type"] == second[name]["Type"] for name in first)

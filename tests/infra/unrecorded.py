@@ -1,8 +1,9 @@
-"""What no request of ours on a laptop shows: services that ask in the name of our roles, and more.
+"""Calls of a deployment that the end-to-end tests on a laptop cloud cannot record.
 
-`by_services` has its sources, pages of AWS's documentation; `elsewhere` what our code asks where no
-laptop cloud gets. What a recorded request asks for besides is said where it is read
-(tests/recording/calls.py): If-Match, a missing object, a transaction.
+`service_calls` has the calls that AWS services make with Keyhop's roles, with the page of AWS's
+documentation. `unrecorded_calls` has the calls of Keyhop's code that need more than a laptop cloud.
+tests/recording/calls.py adds the calls that a recorded request implies: If-Match, a missing object,
+a transaction.
 """
 
 from collections.abc import Iterator
@@ -46,8 +47,8 @@ RESULTS = f"{BUCKET_ARN}/runs/r1/map-results/8a1e/SUCCEEDED_0.json"
 RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventsForStepFunctionsExecutionRule"
 
 
-def by_services() -> Iterator[tuple[Call, str]]:
-    """A call, and the page that says that it is made."""
+def service_calls() -> Iterator[tuple[Call, str]]:
+    """Yield each call of a service, with the page that documents it."""
     for name in ALL_FUNCTIONS:
         log = f"{log_group_arn(f'/aws/lambda/Keyhop-{name}')}:log-stream:s"
         for action in ("CreateLogStream", "PutLogEvents"):
@@ -60,144 +61,147 @@ def by_services() -> Iterator[tuple[Call, str]]:
         "KeepIndex": [STREAM],
         "Replicate": [STREAM.replace("/Kept/", f"/{name}/") for name in PAIR],
     }
-    for name, followed in streams.items():
+    for name, stream_arns in streams.items():
         page = "Lambda: Process DynamoDB records, create an execution role"
         for action in ("DescribeStream", "GetRecords", "GetShardIterator"):
-            for stream in followed:
+            for stream in stream_arns:
                 yield Call.of(name, f"dynamodb:{action}", stream), page
         yield Call.of(name, "dynamodb:ListStreams", "*"), page
         page = "Lambda: Retain discarded records, permissions of destinations"
         yield Call.of(name, "sqs:SendMessage", QUEUE_ARN), page
     for name in MACHINES:
-        yield from _of_a_machine(name)
+        yield from _machine_calls(name)
     for name in JOBS:
-        yield from _of_a_map(name)
-    nested = [*((name, WALKS) for name in KEY_INDEX_MACHINES), ("ReportKeys", SAMPLES)]
-    for name, started in nested:
+        yield from _map_calls(name)
+    machines = [*((name, WALKS) for name in KEY_INDEX_MACHINES), ("ReportKeys", SAMPLES)]
+    for name, nested_machine in machines:
         page = "Step Functions: IAM policies for calling other executions (.sync)"
-        walk = states_arn(f"execution:{started}:e1")
+        walk = states_arn(f"execution:{nested_machine}:e1")
         for action in ("DescribeExecution", "StopExecution"):
             yield Call.of(name, f"states:{action}", walk), page
         for action in ("PutTargets", "PutRule", "DescribeRule"):
             yield Call.of(name, f"events:{action}", RULE), page
 
 
-def elsewhere() -> Iterator[tuple[Call, str]]:
-    """A call of ours, and why it is not recorded."""
+def unrecorded_calls() -> Iterator[tuple[Call, str]]:
+    """Yield each call of Keyhop's code that is not recorded, with the reason."""
     registry = f"{BUCKET_ARN}/key-index/Kept-0/entry.json"
     missing = registry.removeprefix(f"{BUCKET_ARN}/")
     uploading = ("ScanSegments", "WalkSegments", "EachKey", "SampleTable", "FinishRun")
     for name in (*uploading, "BackfillItems", "CompareBoth"):
         part = f"{BUCKET_ARN}/runs/r1/parts/g0-s0-0.jsonl.gz"
-        why = "boto3 gives up an upload in pieces, of a part above 8 MB, that breaks"
+        why = "boto3 aborts a failed multipart upload of a part above 8 MB"
         yield Call.of(name, "s3:AbortMultipartUpload", part), why
-    why = "a redrive, which ministack has not, forgets the failures (test_crashes)"
+    why = "a redrive, which ministack does not have, deletes the failures (test_crashes)"
     yield Call.of("CleanUp", "s3:DeleteObject", f"{BUCKET_ARN}/runs/r1/failures/g0.json"), why
     for machine in (RUNS, WALKS, EACHES, SAMPLES, BACKFILLS, VERIFIES):
         yield (
             Call.of("CleanUp", "states:SendTaskSuccess", states_arn(f"stateMachine:{machine}")),
             why,
         )
-    why = "keys in messages and in executions' inputs (test_each_deliver)"
+    why = "keys are sent in messages and in inputs of executions (test_each_deliver)"
     yield Call.of("EachKey", "sqs:SendMessage", KEYS_QUEUE), why
     yield Call.of("EachKey", "states:StartExecution", PER_BATCH), why
     table = table_arn("Each")
-    why = "what stands there is read if a refusal does not tell it (test_each_protocol)"
+    why = "the item is read if a refusal does not return it (test_each_protocol)"
     yield Call.of("EachKey", "dynamodb:GetItem", table, dynamodb__Attributes=["pk", "sk"]), why
-    named = {"dynamodb__Select": "SPECIFIC_ATTRIBUTES", "dynamodb__Attributes": ["pk"]}
-    why = "the list of a small table is made by PlanRun's first look"
-    yield Call.of("EachKey", "dynamodb:Scan", table, **named), why
-    why = "it fails as EnumerateKeys does, by the same definition"
-    noted = f"{BUCKET_ARN}/runs/r1/failures/g0.json"
-    named = {"cloudwatch__namespace": "Keyhop"}
+    context = {"dynamodb__Select": "SPECIFIC_ATTRIBUTES", "dynamodb__Attributes": ["pk"]}
+    why = "PlanRun lists a small table itself"
+    yield Call.of("EachKey", "dynamodb:Scan", table, **context), why
+    why = "it has the same definition as EnumerateKeys, and fails in the same way"
+    failure = f"{BUCKET_ARN}/runs/r1/failures/g0.json"
+    context = {"cloudwatch__namespace": "Keyhop"}
     for name in ("ForEachKey", "SampleKeys", "RekeyBackfill", "RekeyVerify"):
-        yield Call.of(name, "s3:PutObject", noted), why
-        yield Call.of(name, "cloudwatch:PutMetricData", "*", **named), why
+        yield Call.of(name, "s3:PutObject", failure), why
+        yield Call.of(name, "cloudwatch:PutMetricData", "*", **context), why
     for name in ("FinishRun", "KeepIndex", "WalkSegments", "ReleaseKeeper"):
-        why = "an entry that is gone, with the bucket's content perhaps, is nothing known"
+        why = "a missing entry, for example in an emptied bucket, means an unknown state"
         yield Call.of(name, "s3:ListBucket", BUCKET_ARN, s3__prefix=missing), why
     for name in ("VerifyKeyIndex", "RemoveKeyIndex", "DrainShards", "ReportKeys", "RekeyCutOver"):
-        why = "they fail end to end only where somebody is to blame, which raises no alarm"
+        why = "end to end, they fail only by a user's mistake, which raises no alarm"
         yield Call.of(name, "cloudwatch:PutMetricData", "*", cloudwatch__namespace="Keyhop"), why
-    yield from _of_a_table_that_scales()
-    yield from _of_release()
-    yield from _of_a_report()
-    yield from _of_a_rekey()
-    why = "traffic of earlier hours is forgotten (test_sharding_policy)"
+    yield from _scaling_calls()
+    yield from _release_calls()
+    yield from _report_calls()
+    yield from _rekey_calls()
+    why = "traffic of earlier hours is deleted (test_sharding_policy)"
     yield Call.of("ProposeDrains", "dynamodb:UpdateItem", table_arn(METADATA)), why
-    why = "where one older shard is left, and not several (integration/sharding/test_table)"
+    why = "a single older shard remains (integration/sharding/test_table)"
     yield Call.of("WriteSharded", "dynamodb:GetItem", table_arn("Sharded")), why
     why = "counters are folded (integration/sharding/test_counter)"
     yield Call.of("MoveShards", "dynamodb:UpdateItem", table_arn("Sharded")), why
-    why = "of throttles without a reason, for a while (test_sharding_throttles)"
+    why = "throttles without a reason are looked up for a while (test_sharding_throttles)"
     yield Call.of("WriteSharded", "cloudwatch:GetMetricData", "*"), why
 
 
-def _of_a_table_that_scales() -> Iterator[tuple[Call, str]]:
+def _scaling_calls() -> Iterator[tuple[Call, str]]:
     why = "DynamoDB Local has no auto scaling (test_key_index_steps)"
     scaling = "application-autoscaling"
     for action in ("DescribeScalableTargets", "DescribeScalingPolicies"):
         yield Call.of("ManageIndex", f"{scaling}:{action}", "*"), why
     target = f"arn:aws:{scaling}:{REGION}:{ACCOUNT}:scalable-target/0ec5"
-    of_an_index = {
+    context = {
         f"{scaling}:service-namespace": "dynamodb",
         f"{scaling}:scalable-dimension": "dynamodb:index:WriteCapacityUnits",
     }
     for action in ("RegisterScalableTarget", "DeregisterScalableTarget", "PutScalingPolicy"):
-        yield Call.of("ManageIndex", f"{scaling}:{action}", target, **of_an_index), why
+        yield Call.of("ManageIndex", f"{scaling}:{action}", target, **context), why
     for action in ("DescribeAlarms", "PutMetricAlarm", "DeleteAlarms"):
         page = "Application Auto Scaling: Permissions validation for API calls, without a resource"
         yield Call.of("ManageIndex", f"cloudwatch:{action}", "*"), page
 
 
-def _of_a_report() -> Iterator[tuple[Call, str]]:
-    who, why = "ExamineTable", "DynamoDB Local has no Contributor Insights (test_insights)"
+def _report_calls() -> Iterator[tuple[Call, str]]:
+    function, why = "ExamineTable", "DynamoDB Local has no Contributor Insights (test_insights)"
     index = f"{table_arn('Reported')}/index/byState"
-    yield Call.of(who, "dynamodb:DescribeContributorInsights", index), why
+    yield Call.of(function, "dynamodb:DescribeContributorInsights", index), why
     rule = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:insight-rule"
     rule = f"{rule}/DynamoDBContributorInsights-PKC-Reported-1700000000000"
-    yield Call.of(who, "cloudwatch:GetInsightRuleReport", rule), why
-    why = "large collections are looked at again (integration/report/deployed/test_steps)"
+    yield Call.of(function, "cloudwatch:GetInsightRuleReport", rule), why
+    why = "large collections are read again (integration/report/deployed/test_steps)"
     for resource in (table_arn("Reported"), index):
-        yield Call.of(who, "dynamodb:Scan", resource), why
-    yield Call.of(who, "dynamodb:Query", table_arn("Reported")), why
-    why = "a sample with maxReadRate, as a run of EnumerateKeys has it"
+        yield Call.of(function, "dynamodb:Scan", resource), why
+    yield Call.of(function, "dynamodb:Query", table_arn("Reported")), why
+    why = "a sample may have a maxReadRate, like a run of EnumerateKeys"
     execution = states_arn("execution:Keyhop-SampleKeys:e1")
     yield Call.of("SampleTable", "states:ListMapRuns", execution), why
     map_run = states_arn("mapRun:Keyhop-SampleKeys/ScanGroups:m1")
     yield Call.of("SampleTable", "states:DescribeMapRun", map_run), why
 
 
-def _of_a_rekey() -> Iterator[tuple[Call, str]]:
-    why = "items that contend are settled in transactions (integration/rekey/test_replicate)"
+def _rekey_calls() -> Iterator[tuple[Call, str]]:
+    why = "transactions settle items that contend (integration/rekey/test_replicate)"
     yield Call.of("Replicate", "dynamodb:ConditionCheckItem", table_arn(SIDE)), why
-    why = "stragglers are settled when that is accepted (integration/rekey/test_side_table)"
+    why = "stragglers are settled if the user accepts that (integration/rekey/test_side_table)"
     yield Call.of("CutOver", "dynamodb:ConditionCheckItem", table_arn(SIDE)), why
-    why = "a backfill comes upon another owner (integration/rekey/test_backfill)"
+    why = "a backfill finds another owner (integration/rekey/test_backfill)"
     yield Call.of("BackfillItems", "dynamodb:GetItem", table_arn(PAIR[1])), why
     yield Call.of("BackfillItems", "dynamodb:PutItem", table_arn(SIDE)), why
-    why = "a comparison with maxReadRate, as a run of EnumerateKeys has it"
+    why = "a comparison may have a maxReadRate, like a run of EnumerateKeys"
     execution = states_arn(f"execution:{VERIFIES}:e1")
     yield Call.of("CompareBoth", "states:ListMapRuns", execution), why
     map_run = states_arn(f"mapRun:{VERIFIES}/ScanGroups:m1")
     yield Call.of("CompareBoth", "states:DescribeMapRun", map_run), why
-    why = "a source whose size DynamoDB does not tell yet is looked at (jobs/estimate)"
+    why = "a source is scanned if DynamoDB does not report its size yet (jobs/estimate)"
     yield Call.of("PlanRun", "dynamodb:Scan", table_arn(PAIR[0])), why
 
 
-def _of_release() -> Iterator[tuple[Call, str]]:
-    why = "when a table or the stack goes (test_destroy, in make prove; test_release_keeper)"
+def _release_calls() -> Iterator[tuple[Call, str]]:
+    why = "a table or the stack is removed (test_destroy, in make prove; test_release_keeper)"
     keeper = function_arn("Keyhop-KeepIndex")
     mapping = function_arn("1-2-3").replace(":function:", ":event-source-mapping:")
-    who = "ReleaseKeeper"
-    yield Call.of(who, "lambda:ListEventSourceMappings", "*"), why
-    yield Call.of(who, "lambda:DeleteEventSourceMapping", mapping, lambda__FunctionArn=keeper), why
+    function = "ReleaseKeeper"
+    yield Call.of(function, "lambda:ListEventSourceMappings", "*"), why
+    yield (
+        Call.of(function, "lambda:DeleteEventSourceMapping", mapping, lambda__FunctionArn=keeper),
+        why,
+    )
     for action in ("DescribeTable", "UpdateTable"):
-        yield Call.of(who, f"dynamodb:{action}", table_arn(METADATA)), why
-    yield Call.of(who, "s3:GetObject", f"{BUCKET_ARN}/key-index/Kept-0/entry.json"), why
+        yield Call.of(function, f"dynamodb:{action}", table_arn(METADATA)), why
+    yield Call.of(function, "s3:GetObject", f"{BUCKET_ARN}/key-index/Kept-0/entry.json"), why
 
 
-def _of_a_machine(name: str) -> Iterator[tuple[Call, str]]:
+def _machine_calls(name: str) -> Iterator[tuple[Call, str]]:
     for action in (
         *("CreateLogDelivery", "GetLogDelivery", "UpdateLogDelivery", "DeleteLogDelivery"),
         *("ListLogDeliveries", "PutResourcePolicy", "DescribeResourcePolicies"),
@@ -213,7 +217,7 @@ def _of_a_machine(name: str) -> Iterator[tuple[Call, str]]:
         yield Call.of(name, f"xray:{action}", "*"), page
 
 
-def _of_a_map(name: str) -> Iterator[tuple[Call, str]]:
+def _map_calls(name: str) -> Iterator[tuple[Call, str]]:
     page = "Step Functions: IAM policies for using Distributed Map states"
     machine = f"Keyhop-{name}"
     yield Call.of(name, "states:StartExecution", states_arn(f"stateMachine:{machine}")), page

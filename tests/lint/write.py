@@ -1,7 +1,9 @@
-"""Writes what would be deployed into a folder, for the validators of `make lint` to read.
+"""Write templates and definitions into a folder, for the validators of `make lint`.
 
-A template for each context of the golden files, and each state machine's definition as a file, with
-the names put in as CloudFormation would: python -m tests.lint.write FOLDER
+    python -m tests.lint.write FOLDER
+
+The folder gets a template for each context of the golden files, and the definition of each state
+machine, with its placeholders filled in.
 """
 
 import json
@@ -13,37 +15,38 @@ from aws_cdk import assertions
 
 from infra.template import NAME, TEMPLATES, TemplateStack, add_options
 from tests.golden.capture.contexts import CONTEXTS
-from tests.infra.apps import app
+from tests.infra.apps import asset_free_app
 from tests.infra.conftest import deployed, stack_of
 
 ONE_STATE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
 
 
 def write(folder: Path) -> None:
-    """CONTEXT.template.json and CONTEXT-MACHINE.asl.json, for all contexts."""
+    """Write CONTEXT.template.json and CONTEXT-MACHINE.asl.json for all contexts."""
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.json"):
-        old.unlink()
+    for old_file in folder.glob("*.json"):
+        old_file.unlink()
     for context, settings in CONTEXTS.items():
         template = deployed(stack_of(settings))
         (folder / f"{context}.template.json").write_text(json.dumps(readable(template.body)))
-        for raw in template.of_type("AWS::StepFunctions::StateMachine").values():
-            machine = template.resolve(raw["Properties"])
+        for resource in template.of_type("AWS::StepFunctions::StateMachine").values():
+            machine = template.resolve(resource["Properties"])
             definition = machine["DefinitionString"]
             for name, value in machine["DefinitionSubstitutions"].items():
                 definition = definition.replace(f"${{{name}}}", str(value))
-            path = folder / f"{context}-{machine['StateMachineName']}.asl.json"
-            path.write_text(definition)
+            (folder / f"{context}-{machine['StateMachineName']}.asl.json").write_text(definition)
     for name, with_key_index in TEMPLATES.items():
-        stack = TemplateStack(app(), NAME, with_key_index)
+        stack = TemplateStack(asset_free_app(), NAME, with_key_index)
         body = assertions.Template.from_stack(stack).to_json()
         add_options(body)
         (folder / f"parameters-{name}.template.json").write_text(json.dumps(body))
 
 
 def readable(body: dict[str, Any]) -> dict[str, Any]:
-    """Without the definitions that have a Parallel: cfn-lint breaks off at the number of a branch
-    (1.58.0, StateMachineDefinition._fix_message). asl-validator reads them.
+    """Return a template without definitions that have a Parallel state.
+
+    cfn-lint fails at the number of a branch (1.58.0, StateMachineDefinition._fix_message).
+    asl-validator reads these definitions.
     """
     copied: dict[str, Any] = json.loads(json.dumps(body))
     for resource in copied["Resources"].values():

@@ -1,1 +1,1 @@
-"""Calls of AWS on the wire: proxies before the servers of a laptop cloud, and what IAM sees."""
+"""Proxies that record calls to the servers of a laptop cloud, and these calls as IAM sees them."""

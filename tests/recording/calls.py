@@ -1,7 +1,7 @@
-"""AWS calls as IAM sees them: read from requests on the wire, and from tasks of state machines.
+"""AWS calls as IAM sees them, read from HTTP requests and from tasks of state machines.
 
-What differs from run to run is written as one example of its kind (a run's id, a table's name), so
-that the calls of two test runs are the same; ARNs are of the account of tests/infra/template.py.
+Values that differ between runs, such as run ids and table names, are replaced with an example, so
+that two test runs have the same calls. ARNs have the account of tests/infra/template.py.
 """
 
 import json
@@ -19,12 +19,12 @@ JOBS = (
     *("EnumerateKeys", "WalkKeyIndexes", "ForEachKey", "SampleKeys"),
     *("RekeyBackfill", "RekeyVerify"),
 )
-INVOKED = re.compile(r"/2015-03-31/functions/(?P<function>[^/]+)/invocations")
+INVOCATION = re.compile(r"/2015-03-31/functions/(?P<function>[^/]+)/invocations")
 STREAM = "2026-11-21T09:00:00.000"
 MAPPING_ID = "1-2-3"
 ACCOUNT_SETTINGS = "/2016-08-19/account-settings"
 MAPPINGS = "/2015-03-31/event-source-mappings"
-TRANSACTED = {
+TRANSACTION_ACTIONS = {
     "Put": "PutItem",
     "Delete": "DeleteItem",
     "Update": "UpdateItem",
@@ -34,45 +34,48 @@ EXPRESSIONS = (
     *("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
     *("ConditionExpression", "UpdateExpression"),
 )
-NAMED = re.compile(r"#\w+")
+PLACEHOLDER = re.compile(r"#\w+")
 IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{10,}|\d+")
 
 
-OF_EXECUTIONS = re.compile(r"((?:^|/)(?:groups/|levels/|estimate-))[\w-]+?(?=-0|\.json)")
-"""Names of objects that begin with an execution's name."""
+EXECUTION_NAMES = re.compile(r"((?:^|/)(?:groups/|levels/|estimate-))[\w-]+?(?=-0|\.json)")
+"""Matches names of objects that begin with the name of an execution."""
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """By which name a deployment's tables go in the record: of each kind one.
+    """The example of each kind of table, which replaces the names of tables in the record.
 
-    plain: that of all others. whole: those whose items are written and read with all attributes.
+    Attributes:
+        tables: The example by table name.
+        default: The example of all other tables.
+        unrestricted: The examples whose items are read and written with all attributes.
     """
 
     tables: Mapping[str, str]
-    plain: str
-    whole: frozenset[str]
+    default: str
+    unrestricted: frozenset[str]
 
     def __call__(self, table: str) -> str:
-        """table: a name or an ARN."""
-        return self.tables.get(table.rpartition("/")[2], self.plain)
+        """Return the example of a table, given its name or ARN."""
+        return self.tables.get(table.rpartition("/")[2], self.default)
 
 
 def calls_of(caller: str, request: Request, answer: Answer, kinds: Kinds) -> Iterator[Call]:
-    """What a request asks for; nothing for what is no AWS call."""
+    """Yield the calls of a request that IAM would authorize."""
     target = request.headers.get("x-amz-target", "")
     if target.startswith("DynamoDBStreams"):
-        given = json.loads(request.body)
+        arguments = json.loads(request.body)
         # DynamoDB Local's iterators begin with their stream.
-        arn = given.get("StreamArn") or given["ShardIterator"]
+        arn = arguments.get("StreamArn") or arguments["ShardIterator"]
         stream = f"{table_arn(kinds(arn.partition('/stream/')[0]))}/stream/{STREAM}"
         yield Call.of(caller, f"dynamodb:{request.operation}", stream)
     elif target.startswith("DynamoDB"):
-        yield from _of_dynamodb(caller, request.operation, json.loads(request.body), kinds)
+        yield from _dynamodb_calls(caller, request.operation, json.loads(request.body), kinds)
     elif target.startswith("AWSStepFunctions"):
-        given = json.loads(request.body)
-        arns = [_states(given[name]) for name in given if name.endswith("Arn")]
-        # A task's token does not say of which machine it is: CleanUp serves both jobs alike.
+        arguments = json.loads(request.body)
+        arns = [_states_example(arguments[name]) for name in arguments if name.endswith("Arn")]
+        # A task token does not identify its state machine; CleanUp serves all jobs.
         for arn in arns or [states_arn(f"stateMachine:Keyhop-{job}") for job in JOBS]:
             yield Call.of(caller, f"states:{request.operation}", arn)
     elif target.startswith("AnyScaleFrontendService"):
@@ -80,7 +83,7 @@ def calls_of(caller: str, request: Request, answer: Answer, kinds: Kinds) -> Ite
     elif target.startswith("AmazonSQS"):
         yield Call.of(caller, f"sqs:{request.operation}", QUEUE_ARN)
     elif "GraniteServiceVersion20100801" in target + request.path:
-        yield Call.of(caller, f"cloudwatch:{_of_metrics(request)}", "*")
+        yield Call.of(caller, f"cloudwatch:{_metrics_operation(request)}", "*")
     elif b"Version=2010-08-01" in request.body:
         yield Call.of(caller, f"cloudwatch:{parse_qs(request.body.decode())['Action'][0]}", "*")
     elif b"Version=2010-05-15" in request.body:
@@ -89,93 +92,96 @@ def calls_of(caller: str, request: Request, answer: Answer, kinds: Kinds) -> Ite
         yield Call.of(caller, f"cloudformation:{action}", stack)
     elif request.path.startswith(ACCOUNT_SETTINGS):
         yield Call.of(caller, "lambda:GetAccountSettings", "*")
-    elif invoked := INVOKED.match(request.path):
-        function = unquote(invoked["function"])
+    elif invocation := INVOCATION.match(request.path):
+        function = unquote(invocation["function"])
         name = function.rpartition(":")[2]
-        is_ours = name.startswith("Keyhop-")
-        yield Call.of(caller, "lambda:InvokeFunction", function_arn(name) if is_ours else function)
+        arn = function_arn(name) if name.startswith("Keyhop-") else function
+        yield Call.of(caller, "lambda:InvokeFunction", arn)
     elif request.path.startswith(MAPPINGS):
-        yield from _of_mappings(caller, request, answer)
+        yield from _mapping_calls(caller, request, answer)
     elif "/s3/" in request.headers.get("authorization", ""):
-        yield from _of_s3(caller, request, answer)
+        yield from _s3_calls(caller, request, answer)
     else:
-        raise AssertionError(f"{caller} asks what is not known here: {request}")
+        raise AssertionError(f"{caller} sent an unknown request: {request}")
 
 
 def call_of_task(machine: str, resource: str, parameters: str) -> Call:
-    """What a Task of a state machine asks for. resource: the state's; parameters: JSON."""
-    given = json.loads(parameters)
+    """Return the call of a Task state, given its resource and its parameters in JSON."""
+    arguments = json.loads(parameters)
     if ":lambda:invoke" in resource:
-        name = given["FunctionName"].rpartition(":")[2]
+        name = arguments["FunctionName"].rpartition(":")[2]
         return Call.of(machine, "lambda:InvokeFunction", function_arn(name))
     if ":aws-sdk:s3:putObject" in resource:
-        return Call.of(machine, "s3:PutObject", f"{BUCKET_ARN}/{_example(given['Key'])}")
+        return Call.of(machine, "s3:PutObject", f"{BUCKET_ARN}/{_example(arguments['Key'])}")
     if ":aws-sdk:cloudwatch:putMetricData" in resource:
-        namespace = given["Namespace"]
+        namespace = arguments["Namespace"]
         return Call.of(machine, "cloudwatch:PutMetricData", "*", cloudwatch__namespace=namespace)
     if ":states:startExecution" in resource:
-        return Call.of(machine, "states:StartExecution", _states(given["StateMachineArn"]))
-    raise AssertionError(f"{machine} has a task that is not known here: {resource}")
+        arn = _states_example(arguments["StateMachineArn"])
+        return Call.of(machine, "states:StartExecution", arn)
+    raise AssertionError(f"{machine} has an unknown task: {resource}")
 
 
-def _of_dynamodb(
-    caller: str, operation: str, given: Mapping[str, Any], kinds: Kinds
+def _dynamodb_calls(
+    caller: str, operation: str, arguments: Mapping[str, Any], kinds: Kinds
 ) -> Iterator[Call]:
     if operation == "TransactWriteItems":
-        # "There is no permission for TransactWriteItems; those of its items are asked for"
+        # TransactWriteItems has no permission; the actions of its items are authorized
         # (Developer Guide, "Using IAM with DynamoDB transactions").
-        for one in given["TransactItems"]:
-            ((kind, item),) = one.items()
-            yield from _of_dynamodb(caller, TRANSACTED[kind], item, kinds)
+        for entry in arguments["TransactItems"]:
+            ((kind, item),) = entry.items()
+            yield from _dynamodb_calls(caller, TRANSACTION_ACTIONS[kind], item, kinds)
         return
     if operation == "ListTables":
         yield Call.of(caller, "dynamodb:ListTables", "*")
         return
-    about = given.get("TableName") or given.get("ResourceArn") or ""
-    tables = given.get("RequestItems") or {about: given}
-    for name, asked in tables.items():
+    table = arguments.get("TableName") or arguments.get("ResourceArn") or ""
+    tables = arguments.get("RequestItems") or {table: arguments}
+    for name, table_arguments in tables.items():
         kind = kinds(name)
         arn = table_arn(kind)
-        if "IndexName" in given:
-            arn = f"{arn}/index/{given['IndexName']}"
+        if "IndexName" in arguments:
+            arn = f"{arn}/index/{arguments['IndexName']}"
         is_about_items = operation != "UpdateTable" and not operation.startswith("Describe")
-        names_matter = is_about_items and kind not in kinds.whole
+        names_matter = is_about_items and kind not in kinds.unrestricted
         yield Call.of(
             caller,
             f"dynamodb:{operation}",
             arn,
-            dynamodb__Select=given.get("Select"),
-            dynamodb__Attributes=sorted(_attributes(asked)) if names_matter else None,
+            dynamodb__Select=arguments.get("Select"),
+            dynamodb__Attributes=sorted(_attributes(table_arguments)) if names_matter else None,
         )
 
 
-def _attributes(given: Any) -> set[str]:
-    """The top-level attributes that a request names: of keys, of items, and in expressions."""
-    if isinstance(given, list):  # of BatchWriteItem
-        return {name for one in given for put in one.values() for name in _attributes(put)}
-    names = given.get("ExpressionAttributeNames", {})
-    found: set[str] = set()
+def _attributes(arguments: Any) -> set[str]:
+    """Return the top-level attributes in the keys, items and expressions of a request."""
+    if isinstance(arguments, list):  # BatchWriteItem
+        requests = (request for entry in arguments for request in entry.values())
+        return {name for request in requests for name in _attributes(request)}
+    names = arguments.get("ExpressionAttributeNames", {})
+    attributes: set[str] = set()
     for part in ("Key", "Item", "ExclusiveStartKey"):
-        found |= set(given.get(part) or ())
-    for key in given.get("Keys", ()):
-        found |= set(key)
+        attributes |= set(arguments.get(part) or ())
+    for key in arguments.get("Keys", ()):
+        attributes |= set(key)
     for expression in EXPRESSIONS:
-        found |= {names[one] for one in NAMED.findall(given.get(expression) or "")}
-    return found
+        placeholders = PLACEHOLDER.findall(arguments.get(expression) or "")
+        attributes |= {names[placeholder] for placeholder in placeholders}
+    return attributes
 
 
-def _of_metrics(request: Request) -> str:
+def _metrics_operation(request: Request) -> str:
     return request.operation or request.path.rpartition("/")[2]
 
 
-def _of_mappings(caller: str, request: Request, answer: Answer) -> Iterator[Call]:
+def _mapping_calls(caller: str, request: Request, answer: Answer) -> Iterator[Call]:
     name = {"POST": "Create", "PUT": "Update", "DELETE": "Delete", "GET": "Get"}[request.method]
     identity = urlsplit(request.path).path.removeprefix(MAPPINGS).strip("/")
     if not identity and request.method == "GET":
         yield Call.of(caller, "lambda:ListEventSourceMappings", "*")
         return
-    told = json.loads(request.body if request.method == "POST" else answer.body)
-    function = str(told.get("FunctionArn") or told.get("FunctionName") or "")
+    mapping = json.loads(request.body if request.method == "POST" else answer.body)
+    function = str(mapping.get("FunctionArn") or mapping.get("FunctionName") or "")
     arn = function_arn(MAPPING_ID).replace(":function:", ":event-source-mapping:")
     yield Call.of(
         caller,
@@ -185,45 +191,41 @@ def _of_mappings(caller: str, request: Request, answer: Answer) -> Iterator[Call
     )
 
 
-def _of_s3(caller: str, request: Request, answer: Answer) -> Iterator[Call]:
+def _s3_calls(caller: str, request: Request, answer: Answer) -> Iterator[Call]:
     parts = urlsplit(request.path)
     query = parse_qs(parts.query, keep_blank_values=True)
     key = _example(unquote(parts.path).lstrip("/").partition("/")[2])
-    at = f"{BUCKET_ARN}/{key}"
+    object_arn = f"{BUCKET_ARN}/{key}"
     if not key:
         prefix = _example(query.get("prefix", [""])[0])
         yield Call.of(caller, "s3:ListBucket", BUCKET_ARN, s3__prefix=prefix)
     elif request.method == "DELETE":
         action = "AbortMultipartUpload" if "uploadId" in query else "DeleteObject"
-        yield Call.of(caller, f"s3:{action}", at)
+        yield Call.of(caller, f"s3:{action}", object_arn)
     elif request.method in ("GET", "HEAD"):
-        yield Call.of(caller, "s3:GetObject", at)
+        yield Call.of(caller, "s3:GetObject", object_arn)
         if answer.status == 404:
-            yield from _to_see_that_it_is_missing(caller, key)
+            # Without it, S3 answers 403 (S3 API Reference, GetObject, "Permissions").
+            yield Call.of(caller, "s3:ListBucket", BUCKET_ARN, s3__prefix=key)
     else:
-        yield Call.of(caller, "s3:PutObject", at)
+        yield Call.of(caller, "s3:PutObject", object_arn)
         if "if-match" in request.headers:
-            # S3 User Guide, "Conditional writes": If-Match needs s3:GetObject besides.
-            yield Call.of(caller, "s3:GetObject", at)
-
-
-def _to_see_that_it_is_missing(caller: str, key: str) -> Iterator[Call]:
-    """Else S3 answers 403 and not 404 (S3 API Reference, GetObject, "Permissions")."""
-    yield Call.of(caller, "s3:ListBucket", BUCKET_ARN, s3__prefix=key)
+            # If-Match also needs s3:GetObject (S3 User Guide, "Conditional writes").
+            yield Call.of(caller, "s3:GetObject", object_arn)
 
 
 def _example(key: str) -> str:
-    """The key of an object, or a prefix, with one example for each thing that differs."""
+    """Return an object's key or prefix with examples in place of varying parts."""
     folder = re.match(r"(runs|key-index)/[^/]+/(.*)", key)
     if folder is None:
         return key
     root, rest = folder.groups()
-    rest = OF_EXECUTIONS.sub(r"\1e", IDS.sub("0", rest))
+    rest = EXECUTION_NAMES.sub(r"\1e", IDS.sub("0", rest))
     return f"{root}/{'r1' if root == 'runs' else 'Kept-0'}/{rest}"
 
 
-def _states(arn: str) -> str:
-    """One with an example for an execution's or a map run's name."""
+def _states_example(arn: str) -> str:
+    """Return an ARN of Step Functions with examples for the names of executions and map runs."""
     kind, _, name = arn.partition(":states:")[2].split(":", 2)[2].partition(":")
-    named, colon, _ = name.partition(":")
-    return states_arn(f"{kind}:{named}{colon}{'e1' if colon else ''}")
+    first_part, colon, _ = name.partition(":")
+    return states_arn(f"{kind}:{first_part}{colon}{'e1' if colon else ''}")

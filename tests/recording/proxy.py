@@ -1,4 +1,4 @@
-"""Proxies before the servers of a laptop cloud: what passes is looked at, or refused."""
+"""Proxies before the servers of a laptop cloud, which inspect or refuse requests."""
 
 import http.client
 import json
@@ -11,14 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from urllib.parse import urlsplit
 
-SPARED = ("DescribeTable",)
-OF_THE_CONNECTION = ("connection", "content-length", "expect", "transfer-encoding")
-"""Headers that each half of the way has for itself."""
+NEVER_REFUSED = ("DescribeTable",)
+CONNECTION_HEADERS = ("connection", "content-length", "expect", "transfer-encoding")
+"""The headers that a proxy does not forward."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """path: with the query. headers: by their names in lower case."""
+    """An HTTP request, with its query in the path, and its headers by lower-case name."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class Request:
 
     @property
     def operation(self) -> str:
-        """Of a JSON protocol: Scan; else nothing."""
+        """The operation of a JSON protocol, for example Scan, or an empty text."""
         return self.headers.get("x-amz-target", "").rpartition(".")[2]
 
 
@@ -41,23 +41,20 @@ class Answer:
 
 
 class Judge:
-    """What a proxy asks of each request; this one lets all pass."""
+    """The hooks of a proxy; this class forwards all requests."""
 
     def before(self, request: Request) -> Answer | None:
-        """The answer, without asking the server; None to pass the request on."""
+        """Return an answer in place of the server's, or None to forward the request."""
         return None
 
     def after(self, request: Request, answer: Answer) -> Answer:
-        """What the caller gets for the server's answer."""
+        """Return the answer for the caller, given the server's answer."""
         return answer
 
 
 @dataclass
 class Refusals(Judge):
-    """Throttles, or knows a poison key: of DynamoDB. throttled: share of requests.
-
-    poison: text of which no request may have any.
-    """
+    """Hooks that throttle a share of the requests to DynamoDB, and refuse those with a text."""
 
     throttled: float = 0.0
     poison: str | None = None
@@ -67,7 +64,7 @@ class Refusals(Judge):
 
     def before(self, request: Request) -> Answer | None:
         with self._lock:
-            if request.operation in SPARED:
+            if request.operation in NEVER_REFUSED:
                 return None
             if self.poison is not None and self.poison.encode() in request.body:
                 self.refused += 1
@@ -80,19 +77,19 @@ class Refusals(Judge):
 
 
 IDLE_SECONDS = 10.0
-"""DynamoDB Local closes a connection that is idle for 30."""
+"""The limit is below the 30 seconds after which DynamoDB Local closes an idle connection."""
 
 
 def refusal(code: str, message: str, **more: object) -> Answer:
-    """An error as DynamoDB writes it."""
-    kind = f"com.amazonaws.dynamodb.v20120810#{code}"
-    return Answer(400, json.dumps({"__type": kind, "message": message, **more}).encode())
+    """Return an error in DynamoDB's format."""
+    type_ = f"com.amazonaws.dynamodb.v20120810#{code}"
+    return Answer(400, json.dumps({"__type": type_, "message": message, **more}).encode())
 
 
 @contextmanager
 def proxy_before(target: str, judge: Judge) -> Iterator[str]:
-    """A proxy on loopback, until the block ends; yields its address."""
-    at = urlsplit(target)
+    """Run a proxy on loopback until the block ends, and yield its address."""
+    address = urlsplit(target)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -100,7 +97,9 @@ def proxy_before(target: str, judge: Judge) -> Iterator[str]:
 
         def setup(self) -> None:
             super().setup()
-            self.upstream = http.client.HTTPConnection(at.hostname or "", at.port, timeout=1_000)
+            self.upstream = http.client.HTTPConnection(
+                address.hostname or "", address.port, timeout=1_000
+            )
             self.asked_at = time.monotonic()
 
         def finish(self) -> None:
@@ -117,7 +116,7 @@ def proxy_before(target: str, judge: Judge) -> Iterator[str]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
             request = Request(self.command, self.path, headers, body)
-            answer = judge.before(request) or judge.after(request, self._asked(request))
+            answer = judge.before(request) or judge.after(request, self._forward(request))
             self.send_response_only(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
@@ -126,15 +125,16 @@ def proxy_before(target: str, judge: Judge) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        def _asked(self, request: Request) -> Answer:
-            kept = {k: v for k, v in request.headers.items() if k not in OF_THE_CONNECTION}
+        def _forward(self, request: Request) -> Answer:
+            headers = {k: v for k, v in request.headers.items() if k not in CONNECTION_HEADERS}
             if time.monotonic() - self.asked_at > IDLE_SECONDS:
-                self.upstream.close()  # it is opened again by the request
+                self.upstream.close()  # The request opens it again.
             self.asked_at = time.monotonic()
-            self.upstream.request(request.method, request.path, request.body, kept)
+            self.upstream.request(request.method, request.path, request.body, headers)
             response = self.upstream.getresponse()
             body = response.read()
-            headers = {k: v for k, v in response.getheaders() if k.lower() not in OF_THE_CONNECTION}
+            fields = response.getheaders()
+            headers = {k: v for k, v in fields if k.lower() not in CONNECTION_HEADERS}
             if request.method == "HEAD":
                 headers["Content-Length"] = response.getheader("Content-Length") or "0"
             return Answer(response.status, body, headers)

@@ -1,4 +1,4 @@
-"""Hears what the deployed functions ask of AWS, and has S3 answer them as their roles deserve."""
+"""A recorder of the deployed functions' AWS calls, which applies their roles to answers of S3."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from tests.recording.calls import Kinds, call_of_task, calls_of
 from tests.recording.proxy import Answer, Judge, Request, proxy_before
 
 Fault = Callable[[Request], Answer | None]
-"""What answers some requests in the place of the server, with the service's own words."""
+"""Answers some requests in place of the server, with the texts of the service."""
 
 STACK = "Keyhop-"
 SESSION = "x-amz-security-token"
-"""Names the caller: a function's own name here, its role's session on AWS."""
+"""The header that names the caller: its function here, and the session of its role on AWS."""
 
 FORBIDDEN = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -26,13 +26,15 @@ FORBIDDEN = (
     b's3:ListBucket on resource: "%s" because no identity-based policy allows the s3:ListBucket '
     b"action</Message><RequestId>R</RequestId><HostId>H</HostId></Error>"
 )
-"""What S3 writes (User Guide, "Troubleshoot access denied errors")."""
+"""The answer of S3 (User Guide, "Troubleshoot access denied errors")."""
 
 
 class Recorder(Judge):
-    """calls: all so far. template: of what is deployed, once it is.
+    """A recorder of the calls of callers whose names have a prefix.
 
-    prefix: callers' names begin so; of others no call is taken down.
+    Attributes:
+        calls: All calls so far.
+        template: The deployed template, or None before the deployment.
     """
 
     def __init__(self, kinds: Kinds, prefix: str = STACK) -> None:
@@ -47,12 +49,12 @@ class Recorder(Judge):
         self._faults: list[tuple[Fault, list[Request]]] = []
 
     def seen(self, server: str) -> AbstractContextManager[str]:
-        """Stands before a server; gives the address that it has then."""
+        """Run a proxy before a server, and yield its address."""
         return proxy_before(server, self)
 
     @contextmanager
     def answering(self, fault: Fault) -> Iterator[list[Request]]:
-        """Has `fault` answer functions' requests until the block ends; yields those it answered."""
+        """Answer requests with `fault` until the block ends, and yield the answered ones."""
         answered: list[Request] = []
         self._faults.append((fault, answered))
         try:
@@ -75,64 +77,63 @@ class Recorder(Judge):
         if not session.startswith(self._prefix):
             return answer
         try:
-            _check(request)
+            _check_request(request)
             calls = set(calls_of(session.removeprefix(self._prefix), request, answer, self._kinds))
-        except Exception as error:  # the function gets its answer all the same
+        except Exception as error:  # The function gets its answer nevertheless.
             self._not_understood.append(error)
             return answer
         with self._lock:
             self.calls |= calls
-        listing = [one for one in calls if one.action == "s3:ListBucket"]
-        if answer.status == 404 and any(not self.is_allowed(one) for one in listing):
-            told = FORBIDDEN % (session.encode(), listing[0].resource.encode())
-            return Answer(403, told, {"Content-Type": "application/xml"})
+        listing = [call for call in calls if call.action == "s3:ListBucket"]
+        if answer.status == 404 and any(not self.is_allowed(call) for call in listing):
+            body = FORBIDDEN % (session.encode(), listing[0].resource.encode())
+            return Answer(403, body, {"Content-Type": "application/xml"})
         return answer
 
     def is_allowed(self, call: Call) -> bool:
-        """Whether the caller's role allows it; before there are roles, all is."""
+        """Return whether the caller's role allows a call, which is true before the deployment."""
         return self.template is None or self.template.judge(call).allowed
 
     def denied(self) -> list[Call | Exception]:
-        """Calls since the last time that the caller's role does not allow, or that are unknown."""
+        """Return the denied calls and the errors of unreadable requests since the last call."""
         with self._lock:
             new, self._judged = sorted(self.calls - self._judged), {*self.calls}
             unknown, self._not_understood = self._not_understood, []
         return [*unknown, *(call for call in new if not self.is_allowed(call))]
 
     def read_histories(self, cloud: Cloud) -> None:
-        """Take down the tasks of all executions that have ended since the last time."""
+        """Record the tasks of all executions that have ended since the last call."""
         states = cloud.client("stepfunctions")
         for machine in states.list_state_machines()["stateMachines"]:
             if machine["name"].startswith(STACK):
                 name = machine["name"].removeprefix(STACK)
-                listed = states.get_paginator("list_executions")
-                for execution in _ended(listed, stateMachineArn=machine["stateMachineArn"]):
-                    self._read_one(states, name, execution)
+                arn = machine["stateMachineArn"]
+                for execution in _ended_executions(states, stateMachineArn=arn):
+                    self._read_history(states, name, execution)
 
-    def _read_one(self, states: Any, machine: str, execution: str) -> None:
+    def _read_history(self, states: Any, machine: str, execution: str) -> None:
         if execution in self._read:
             return
         self._read.add(execution)
         pages = states.get_paginator("get_execution_history").paginate(executionArn=execution)
         for event in (event for page in pages for event in page["events"]):
-            told = event.get("taskScheduledEventDetails")
-            if told is not None:
-                self.calls.add(call_of_task(machine, told["resource"], told["parameters"]))
+            task = event.get("taskScheduledEventDetails")
+            if task is not None:
+                self.calls.add(call_of_task(machine, task["resource"], task["parameters"]))
         for run in states.list_map_runs(executionArn=execution)["mapRuns"]:
-            listed = states.get_paginator("list_executions")
-            for child in _ended(listed, mapRunArn=run["mapRunArn"]):
-                self._read_one(states, machine, child)
+            for child in _ended_executions(states, mapRunArn=run["mapRunArn"]):
+                self._read_history(states, machine, child)
 
 
-def _check(request: Request) -> None:
-    """What functions send to DynamoDB they send unchecked: botocore's validator looks at it."""
+def _check_request(request: Request) -> None:
+    """Validate a request with botocore, because the functions send unchecked requests."""
     if request.headers.get("x-amz-target", "").startswith("DynamoDB_"):
         problems = problems_of(request.operation, json.loads(request.body))
         assert not problems, f"{request.operation}: {problems}"
 
 
-def _ended(listed: Any, **of: str) -> Iterator[str]:
-    for page in listed.paginate(**of):
+def _ended_executions(states: Any, **arguments: str) -> Iterator[str]:
+    for page in states.get_paginator("list_executions").paginate(**arguments):
         for execution in page["executions"]:
             if execution["status"] != "RUNNING":
                 yield execution["executionArn"]

@@ -1,8 +1,8 @@
-"""What Keyhop does today, as JSON: the only place of the golden tests that knows project code.
+"""Capture the current behaviour of Keyhop as JSON. Only this package of the golden tests uses it.
 
-    python -m tests.golden.capture --write [NAME ...]    renews files/, or the files so named
+    python -m tests.golden.capture --write [NAME ...]    writes all golden files, or the named ones
 
-A file is captured through public interfaces, and normalised (normal.py).
+Captures use public interfaces, and are normalised (normal.py).
 """
 
 from collections.abc import Callable
@@ -30,10 +30,10 @@ CAPTURES: dict[str, tuple[int, Callable[[], Any]]] = {
     "runs/fleet.json": (2, fleet_runs),
     "runs/key_index.json": (2, key_indexes),
 }
-"""By file: how deep it is opened into lines, and what is in it."""
+"""The depth of the lines of each golden file, and the function that captures its content."""
 
 
 def captured(name: str) -> str:
-    """A file as it would be written now."""
+    """Return the current content of a golden file."""
     depth, capture = CAPTURES[name]
     return dump(capture(), depth) + "\n"

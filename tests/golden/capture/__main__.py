@@ -1,4 +1,4 @@
-"""Renews the golden files."""
+"""Write the golden files."""
 
 import argparse
 import sys
@@ -8,11 +8,10 @@ from tests.golden.capture.contexts import FILES, ROOT
 
 
 def main() -> None:
-    """Renew the files."""
-    asked = argparse.ArgumentParser(description="Renew the golden files.")
-    asked.add_argument("--write", action="store_true", help="the files that are compared")
-    asked.add_argument("names", nargs="*", metavar="NAME")
-    options = asked.parse_args()
+    parser = argparse.ArgumentParser(description="Renew the golden files.")
+    parser.add_argument("--write", action="store_true", help="the files that are compared")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options = parser.parse_args()
     for name in (options.names or CAPTURES) if options.write else ():
         path = FILES / name
         path.parent.mkdir(parents=True, exist_ok=True)

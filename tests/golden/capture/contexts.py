@@ -1,4 +1,4 @@
-"""What is captured from: contexts of deployments, command lines, sources."""
+"""The inputs of the captures: contexts of deployments, command lines and source folders."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Templates, definitions and the identities of what a deployment keeps."""
+"""Capture templates, definitions, and the identities of stateful resources."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from tests.infra.conftest import deployed, stack_of
 
 
 def template(context: str) -> dict[str, Any]:
-    """The template of a context, without the layer being built."""
+    """Return the template of a context, without building the layer."""
     return dict(deployed(stack_of(CONTEXTS[context])).body)
 
 
 def flat(value: Any) -> Any:
-    """Intrinsic functions as text: <LogicalId> and <LogicalId.Att>."""
+    """Replace intrinsic functions with texts: <LogicalId> and <LogicalId.Att>."""
     if isinstance(value, list):
-        return [flat(one) for one in value]
+        return [flat(item) for item in value]
     if not isinstance(value, Mapping):
         return value
     if set(value) == {"Ref"}:
@@ -28,11 +28,11 @@ def flat(value: Any) -> Any:
     if set(value) == {"Fn::Join"}:
         separator, parts = value["Fn::Join"]
         return separator.join(map(flat, parts))
-    return {key: flat(one) for key, one in value.items()}
+    return {key: flat(item) for key, item in value.items()}
 
 
 def templates(context: str) -> dict[str, Any]:
-    """A template; the definitions of state machines are in definitions.json."""
+    """Return a template without the definitions of state machines (see definitions.json)."""
     body = normal(template(context))
     for resource in body["Resources"].values():
         if "DefinitionString" in resource.get("Properties", {}):
@@ -41,8 +41,8 @@ def templates(context: str) -> dict[str, Any]:
 
 
 def definitions() -> dict[str, Any]:
-    """Each state machine's definition, with what is put in for its names."""
-    found = {}
+    """Return the definition of each state machine, with its placeholders filled in."""
+    result = {}
     for resource in template("mixed")["Resources"].values():
         if resource["Type"] == "AWS::StepFunctions::StateMachine":
             properties = resource["Properties"]
@@ -52,8 +52,8 @@ def definitions() -> dict[str, Any]:
                 lambda name, names=names: names[name[1]],
                 properties["DefinitionString"],
             )
-            found[properties["StateMachineName"].rpartition("-")[2]] = json.loads(definition)
-    return found
+            result[properties["StateMachineName"].rpartition("-")[2]] = json.loads(definition)
+    return result
 
 
 STATEFUL = {
@@ -68,19 +68,19 @@ NAMES = (
 
 
 def identities() -> dict[str, Any]:
-    """By context: type, names and deletion policy of what is stateful or has a physical name."""
+    """Return the identities of each context's resources."""
     return {context: identities_in(template(context)) for context in CONTEXTS}
 
 
 def identities_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, of one template."""
-    found = {}
+    """Return the type, names and deletion policy of each stateful or named resource."""
+    identities = {}
     for logical_id, resource in body["Resources"].items():
         properties = resource.get("Properties", {})
         # Glue has the names one level deeper.
         properties = properties.get("TableInput", properties.get("DatabaseInput", properties))
         names = {name: flat(properties[name]) for name in NAMES if name in properties}
         if names or resource["Type"] in STATEFUL:
-            kept = {key: resource[key] for key in ("DeletionPolicy",) if key in resource}
-            found[logical_id] = {"type": resource["Type"], **names, **kept}
-    return found
+            policies = {key: resource[key] for key in ("DeletionPolicy",) if key in resource}
+            identities[logical_id] = {"type": resource["Type"], **names, **policies}
+    return identities

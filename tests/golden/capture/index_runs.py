@@ -1,4 +1,4 @@
-"""What building, verifying and removing a key index puts out."""
+"""Capture the outputs of building, verifying and removing a key index."""
 
 import json
 import re
@@ -11,61 +11,61 @@ from keyhop.key_index.sentinel import Sentinel
 from testing.databases import Database, keyhop
 from testing.key_index_tables import table_of
 from testing.servers import dynamodb_local
-from tests.golden.capture.places import machine_on, objects, somewhere
+from tests.golden.capture.places import empty_environment, machine_on, objects
 from tests.golden.normal import normal, pattern_of, shape
 from tests.integration.key_index.machines import Machines
 
 
 def key_indexes() -> dict[str, Any]:
-    """What the state machines of the key index put out, and what `keyhop index` reports."""
+    """Return the outputs of the key index's state machines, and the reports of `keyhop index`."""
     with dynamodb_local() as url:
         database = Database("dynamodb_local", url)
         return {"machines": index_machines(database), "command": index_command(database)}
 
 
 def index_machines(database: Database) -> dict[str, Any]:
-    """BuildKeyIndex, VerifyKeyIndex, RemoveKeyIndex, with drift in between."""
+    """Run BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex, with drift in between."""
     database.collections("ByMachine", [1, 6, 2] * 10)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with machine_on(database, "ByMachine") as machine:
         machine.places = {"ByMachine": None}
         machines = Machines(machine)
-        given = {"table": "ByMachine", "graceSeconds": 0, "maxWriteRate": 10_000}
+        arguments = {"table": "ByMachine", "graceSeconds": 0, "maxWriteRate": 10_000}
 
-        def act(name: str, action: str, more: Mapping[str, Any]) -> None:
-            told = machines.start(action, {**given, **more})
-            found[name] = shape([told]) if "dryRun" in more else normal(told)
+        def run(name: str, action: str, options: Mapping[str, Any]) -> None:
+            output = machines.start(action, {**arguments, **options})
+            results[name] = shape([output]) if "dryRun" in options else normal(output)
 
-        act("plan", "build", {"dryRun": True})
-        act("build", "build", {})
+        run("plan", "build", {"dryRun": True})
+        run("build", "build", {})
         harm(database, "ByMachine")
-        act("look", "verify", {"repair": False})
-        act("verify", "verify", {})
-        found["not yet by index"] = normal(machine.start({"table": "ByMachine"}, name="by-skip"))
-        act("verify again", "verify", {})
-        found["by index"] = normal(machine.start({"table": "ByMachine"}, name="by-index"))
-        found["bucket"] = sorted({pattern_of(key) for key in objects(machine)})
-        given = {"table": "ByMachine"}
-        act("remove", "remove", {})
-        act("remove again", "remove", {})
-    return found
+        run("look", "verify", {"repair": False})
+        run("verify", "verify", {})
+        results["not yet by index"] = normal(machine.start({"table": "ByMachine"}, name="by-skip"))
+        run("verify again", "verify", {})
+        results["by index"] = normal(machine.start({"table": "ByMachine"}, name="by-index"))
+        results["bucket"] = sorted({pattern_of(key) for key in objects(machine)})
+        arguments = {"table": "ByMachine"}
+        run("remove", "remove", {})
+        run("remove again", "remove", {})
+    return results
 
 
 def harm(database: Database, table: str) -> None:
-    """Two collections lose their sentinels, and there is one of no collection."""
+    """Delete the sentinels of two collections, and add one without a collection."""
     sentinel = Sentinel.of(table_of(database, table).space)
     for name in ("k3", "k4"):
         key = sentinel.key_of({"pk": {"S": name}})
         database.client.delete_item(TableName=table, Key=key)
-    alone = sentinel.item_of({"pk": {"S": "nobody"}})
-    database.client.put_item(TableName=table, Item=alone)
+    orphan = sentinel.item_of({"pk": {"S": "nobody"}})
+    database.client.put_item(TableName=table, Item=orphan)
 
 
 def index_command(database: Database) -> dict[str, Any]:
-    """`keyhop index`: exit statuses and reports; the state in the user's folder."""
+    """Run `keyhop index`, and return its exit statuses, its reports and the user's state files."""
     database.collections("ByHand", [1, 6, 2] * 10)
-    found = {}
-    with somewhere() as (folder, _):
+    results = {}
+    with empty_environment() as (folder, _):
         for name, *arguments in (
             ("plan", "build", "--dry-run"),
             ("build", "build"),
@@ -77,20 +77,20 @@ def index_command(database: Database) -> dict[str, Any]:
         ):
             if name == "look":
                 harm(database, "ByHand")
-            where = ("--endpoint-url", database.url, "--format", "typed-json", "--quiet")
+            options = ("--endpoint-url", database.url, "--format", "typed-json", "--quiet")
             if name in ("build", "verify", "remove"):
-                where = (*where, "--yes")
-            result = keyhop("index", arguments[0], "ByHand", *arguments[1:], *where)
-            told = json.loads(result.out) if result.out else None
-            found[name] = {
+                options = (*options, "--yes")
+            result = keyhop("index", arguments[0], "ByHand", *arguments[1:], *options)
+            report = json.loads(result.out) if result.out else None
+            results[name] = {
                 "status": result.status,
-                "report": shape([told]) if name == "plan" else normal(told),
+                "report": shape([report]) if name == "plan" else normal(report),
                 "state": files_in(folder / "state"),
             }
-    return found
+    return results
 
 
 def files_in(folder: Path) -> list[str]:
-    """Patterns of the names below a folder, without the hash of a table's identity."""
+    """Return patterns of the files in a folder, without the hashes of table identities."""
     names = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return sorted({re.sub(r"-[0-9a-f]{8,}(?=/)", "-<hash>", name) for name in names})

@@ -1,4 +1,4 @@
-"""Databases and buckets that are the same whenever they are made."""
+"""Databases and buckets with the same content in every capture."""
 
 import os
 import tempfile
@@ -17,8 +17,8 @@ from tests.machine import Machine
 
 
 @contextmanager
-def somewhere() -> Iterator[tuple[Path, pytest.MonkeyPatch]]:
-    """An empty directory, and an environment without anybody's settings."""
+def empty_environment() -> Iterator[tuple[Path, pytest.MonkeyPatch]]:
+    """Yield an empty directory, and an environment without the user's settings."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
             patch.setenv(name, "us-east-1")
@@ -32,7 +32,7 @@ def somewhere() -> Iterator[tuple[Path, pytest.MonkeyPatch]]:
 
 @contextmanager
 def stand_in() -> Iterator[Database]:
-    """A stand-in with the table Orders, which is the same one whenever it is made."""
+    """Yield a stand-in with the tables Orders and Flat, whose creation time is fixed."""
     with running() as server:
         database = Database("stand_in", server.url)
         for name in ("Orders", "Flat"):
@@ -43,7 +43,7 @@ def stand_in() -> Iterator[Database]:
 
 
 def items() -> Iterator[dict[str, Any]]:
-    """40 partition keys, most of which are shards of 8 logical keys; two keys of the index."""
+    """Yield items of 40 partition keys, mostly shards of 8 logical keys, and two index keys."""
     for number in range(40):
         pk = f"/f{number % 8}.txt_{number // 8 + 1}" if number < 36 else f"/plain{number}"
         for item in range(1 + number % 3 * 4):
@@ -56,8 +56,8 @@ KEYS = sorted({item["pk"]["S"] for item in items()})
 
 @contextmanager
 def machine_on(database: Database, table: str) -> Iterator[Machine]:
-    """The fleet on a table, with S3 in memory."""
-    with somewhere() as (_, patch):
+    """Yield a fleet on a table, with S3 in memory."""
+    with empty_environment() as (_, patch):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", database.url)
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "nobody")
@@ -65,7 +65,7 @@ def machine_on(database: Database, table: str) -> Iterator[Machine]:
 
 
 def objects(machine: Machine) -> dict[str, bytes]:
-    """All that is in the bucket."""
+    """Return all objects in the bucket."""
     pages = machine.runs.s3.get_paginator("list_objects_v2").paginate(Bucket=machine.runs.bucket)
-    keys = [found["Key"] for page in pages for found in page.get("Contents", ())]
+    keys = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
     return {key: machine.object(key) for key in keys}

@@ -1,11 +1,11 @@
-"""What runs leave behind: of the command, and of a fleet."""
+"""Capture the files of runs of the command and of a fleet."""
 
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from tests.golden.capture.places import machine_on, objects, somewhere, stand_in
+from tests.golden.capture.places import empty_environment, machine_on, objects, stand_in
 from tests.golden.normal import normal, pattern_of, shape
 from tests.integration.fleet.test_logical import through
 
@@ -20,35 +20,35 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 
 def command_runs() -> dict[str, Any]:
-    """What `keyhop keys Orders --output DIR --summary FILE` leaves behind."""
-    found = {}
-    with somewhere() as (folder, _), stand_in() as database:
+    """Return the outcomes and files of `keyhop keys Orders --output DIR --summary FILE`."""
+    results = {}
+    with empty_environment() as (folder, _), stand_in() as database:
         for name, arguments in RUNS.items():
             path, report = folder / name, folder / "report.json"
-            where = ("--output", str(path), "--summary", str(report))
-            how = ("--segments", "4", "--threads", "1")
-            result = database.keys("Orders", *where, *how, *arguments)
-            told = json.loads(report.read_text().replace(str(folder), "<place>"))
+            output_options = ("--output", str(path), "--summary", str(report))
+            scan_options = ("--segments", "4", "--threads", "1")
+            result = database.keys("Orders", *output_options, *scan_options, *arguments)
+            summary = json.loads(report.read_text().replace(str(folder), "<place>"))
             files = {str(p.relative_to(path)): p for p in path.rglob("*") if p.is_file()}
-            content = {file: at.read_bytes() for file, at in files.items()}
-            found[name] = {
+            content = {file: file_path.read_bytes() for file, file_path in files.items()}
+            results[name] = {
                 "status": result.status,
-                "report": normal(told),
+                "report": normal(summary),
                 "summary": sorted(set(re.findall(r"(?m)^  ([a-z]+) ", result.err))),
                 **run_files(content),
             }
-    return found
+    return results
 
 
 def run_files(content: Mapping[str, bytes]) -> dict[str, Any]:
-    """A run's files, by their names within the run."""
+    """Return the normalised files of a run, from their content by name."""
     names = sorted(name for name in content if name.startswith("commits/"))
     commits = [json.loads(content[name]) for name in names]
-    # How many slices there are depends on time, and so does where those in between leave off.
-    lasting = [commit for commit in commits if commit["finished"]] or commits[-1:]
-    found: dict[str, Any] = {
+    # The number of slices and the checkpoints between them depend on time.
+    finished = [commit for commit in commits if commit["finished"]] or commits[-1:]
+    result: dict[str, Any] = {
         "files": sorted({pattern_of(name) for name in content}),
-        "commits": shape(lasting),
+        "commits": shape(finished),
         "commits_say": {
             "keys": sum(
                 block[1] for c in commits for part in c["parts"] for block in part["blocks"]
@@ -59,13 +59,14 @@ def run_files(content: Mapping[str, bytes]) -> dict[str, Any]:
     }
     for name in ("run.json", "manifest.json", "progress.json", "fold.json"):
         if name in content:
-            told = json.loads(content[name])
-            for listed in ("parts", "files"):
-                if isinstance(told.get(listed), list):
-                    told[listed] = shape(told[listed])
-            told["ledger"] = shape([told["ledger"]]) if "ledger" in told else "no ledger"
-            found[name] = normal(told)
-    return found
+            content_json = json.loads(content[name])
+            for field in ("parts", "files"):
+                if isinstance(content_json.get(field), list):
+                    content_json[field] = shape(content_json[field])
+            ledger = content_json.get("ledger")
+            content_json["ledger"] = shape([ledger]) if "ledger" in content_json else "no ledger"
+            result[name] = normal(content_json)
+    return result
 
 
 FLEET: dict[str, dict[str, Any]] = {
@@ -78,16 +79,16 @@ FLEET: dict[str, dict[str, Any]] = {
 
 
 def fleet_runs() -> dict[str, Any]:
-    """What executions of EnumerateKeys put out, and leave in the bucket."""
-    found: dict[str, Any] = {}
+    """Return the outputs of executions of EnumerateKeys, and their files in the bucket."""
+    results: dict[str, Any] = {}
     with stand_in() as database, machine_on(database, "Orders") as machine:
         planned = machine.start({"table": "Orders", "dryRun": True}, name="plan")
-        found["plan only"] = {"output": shape([planned])}
-        for number, (name, more) in enumerate(FLEET.items()):
+        results["plan only"] = {"output": shape([planned])}
+        for number, (name, options) in enumerate(FLEET.items()):
             run = f"run-{number}"
-            output = through(machine, {"table": "Orders", "segments": 64, **more}, run)
+            output = through(machine, {"table": "Orders", "segments": 64, **options}, run)
             prefix = f"runs/{run}/"
-            there = {k.removeprefix(prefix): v for k, v in objects(machine).items() if prefix in k}
-            found[name] = {"output": normal(output), **run_files(there)}
-        found["bucket"] = sorted({pattern_of(key).partition("/")[0] for key in objects(machine)})
-    return found
+            files = {k.removeprefix(prefix): v for k, v in objects(machine).items() if prefix in k}
+            results[name] = {"output": normal(output), **run_files(files)}
+        results["bucket"] = sorted({pattern_of(key).partition("/")[0] for key in objects(machine)})
+    return results
