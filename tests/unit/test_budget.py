@@ -116,10 +116,8 @@ class Fleet:
             expected = max(0.5, items * mean)
             if chance.random() < self.cut_short:  # the segment ended in it
                 items = chance.randint(1, items)
-            item_units = sum(
-                chance.uniform(self.smallest, self.largest) for _ in range(min(items, 9))
-            )
-            return expected, max(0.5, item_units * max(1.0, items / 9))
+            units = sum(chance.uniform(self.smallest, self.largest) for _ in range(min(items, 9)))
+            return expected, max(0.5, units * max(1.0, items / 9))
 
         return Requests(
             Budget(max_rate=self.share),

@@ -91,23 +91,16 @@ def test_an_empty_value_is_a_value() -> None:
 def test_an_option_has_the_same_help_and_meaning_in_all_commands(names: tuple[str, ...]) -> None:
     """The exceptions are options that share a name only."""
     different = {
-        "--dry-run",
-        "--output",
-        "--resume",
-        "--separator",
-        "--metadata",
-        "--logical",
-        "--stack",
-    }
-    different |= {
-        "--max-cost",
-        "--max-read-units",
-        "--queue",
         "--accept",
+        "--count",
         "--dry-run",
-        "--show-keys",
+        "--follow",
+        "--limit",
+        "--logical",
+        "--max-cost",
     }
-    different |= {"--limit", "--count", "--follow", "--remote"}
+    different |= {"--max-read-units", "--metadata", "--output", "--queue", "--remote", "--resume"}
+    different |= {"--separator", "--show-keys", "--stack"}
     for option in COMMANDS[names].params:
         for same in (parameter for each in COMMANDS.values() for parameter in each.params):
             a_page = "html" in f"{getattr(option, 'help', '')}{getattr(same, 'help', '')}"
@@ -157,12 +150,9 @@ WITHOUT_DRY_RUN = {("rekey", "plan")}
 
 def test_a_command_that_asks_can_show_what_would_happen() -> None:
     """The plan of a re-key changes nothing, so it needs no dry run."""
-    flags = {
-        names: {flag for parameter in child.params for flag in parameter.opts}
-        for names, child in ALL.items()
-    }
-    asking = {names for names, own_flags in flags.items() if {"--yes", "-y"} <= own_flags}
-    showing = {names for names, own_flags in flags.items() if {"--dry-run", "-n"} <= own_flags}
+    flags = {names: {flag for p in child.params for flag in p.opts} for names, child in ALL.items()}
+    asking = {names for names in ALL if {"--yes", "-y"} <= flags[names]}
+    showing = {names for names in ALL if {"--dry-run", "-n"} <= flags[names]}
     assert asking - showing == WITHOUT_DRY_RUN
     assert not {("rekey", name) for name in ("throttle", "pause", "resume")} & asking
     assert set().union(*flags.values()) & {"--anyway", "--plan"} == set()
@@ -299,9 +289,7 @@ def test_help_begins_with_examples_and_fits_80_columns(
 
 
 @pytest.mark.parametrize("names", [names for names in ALL if names])
-def test_help_is_readable_in_40_columns(
-    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_suits_40_columns(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Only names and commands to copy may be longer."""
     monkeypatch.setenv("COLUMNS", "40")
     lines = keyhop(*names, "--help").out.decode().splitlines()
@@ -379,9 +367,7 @@ def test_the_endpoint_may_be_given_by_the_environment(monkeypatch: pytest.Monkey
         (("index", "--reg", "x", "build", "T"), "--region"),
     ],
 )
-def test_an_option_is_not_shortened_but_suggested(
-    arguments: tuple[str, ...], suggestion: str
-) -> None:
+def test_a_shortened_option_gets_a_suggestion(arguments: tuple[str, ...], suggestion: str) -> None:
     result = keyhop(*arguments)
     assert result.status == 2
     assert "No such option" in result.err

@@ -289,9 +289,7 @@ def test_a_page_that_is_processed_again_sends_the_same_ids() -> None:
 
 
 def test_number_keys_are_named_by_their_value() -> None:
-    effect, _ = invoke(
-        lambda payload: {"failed": [k for k in payload["keys"] if k == 5]}, type_="N"
-    )
+    effect, _ = invoke(lambda sent: {"failed": [k for k in sent["keys"] if k == 5]}, type_="N")
     rows = effect.apply(page([4, 5, 6]))
     assert outcomes(rows) == {"4": "sent", "5": "failed", "6": "sent"}
 

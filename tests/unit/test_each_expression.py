@@ -92,9 +92,7 @@ def test_members_of_a_set_may_vary() -> None:
         ("SET keyhop = :a", "marks the sentinels"),
     ],
 )
-def test_an_update_that_is_not_repeatable_is_refused_by_its_clause(
-    expression: str, message: str
-) -> None:
+def test_an_unrepeatable_update_is_refused_by_its_clause(expression: str, message: str) -> None:
     with pytest.raises(CannotStart) as error:
         update(expression, **{name: 1 for name in "ab" if f":{name}" in expression})
     assert message in str(error.value)

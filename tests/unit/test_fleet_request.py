@@ -116,9 +116,7 @@ def test_enumerate_keys_refuses_a_walk() -> None:
         ({"table": "Orders", "resume": "r", "dryRun": True}, "cannot be combined"),
     ],
 )
-def test_a_wrong_value_is_reported_with_the_name_of_its_field(
-    job_input: object, message: str
-) -> None:
+def test_a_wrong_value_is_reported_with_its_field(job_input: object, message: str) -> None:
     with pytest.raises(InvalidInput) as error:
         KeysInput.parse(job_input)
     assert message in str(error.value)

@@ -148,7 +148,5 @@ def test_random_histories_of_more_items_writers_and_keepers_end_right(histories:
         ([False, False], True, None),
     ],
 )
-def test_a_look_shows_items_and_the_sentinel(
-    first_two: list[bool], items: bool, sentinel: bool | None
-) -> None:
+def test_a_look_shows_the_state(first_two: list[bool], items: bool, sentinel: bool | None) -> None:
     assert shown_by(first_two) == (items, sentinel)

@@ -85,9 +85,7 @@ def test_a_table_whose_creation_was_not_answered_is_removed_by_its_tag(dynamodb:
     assert names(dynamodb) == []
 
 
-def test_a_table_with_another_starts_tag_stays(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_of_another_start_stays(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     make_table(dynamodb, "suite-1")
     second = Workshop(dynamodb, "suite-2", FAST)
     forget_table(second)
@@ -97,9 +95,7 @@ def test_a_table_with_another_starts_tag_stays(
     assert names(dynamodb) == [TABLE.name]
 
 
-def test_a_table_that_was_replaced_since_then_stays(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_was_replaced_stays(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop = make_table(dynamodb, "suite-1")
     dynamodb.delete_table(TableName=TABLE.name)
     make_table(dynamodb, "suite-1")
@@ -119,9 +115,7 @@ def test_a_name_that_is_taken_is_refused_and_not_removed(dynamodb: Any) -> None:
     assert names(dynamodb) == [TABLE.name]
 
 
-def test_a_table_that_must_not_be_deleted_is_reported(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_undeletable_table_is_reported(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop = make_table(dynamodb, "suite-1")
 
     def refuse(**_: Any) -> None:
@@ -133,9 +127,7 @@ def test_a_table_that_must_not_be_deleted_is_reported(
     assert "AccessDeniedException" in message
 
 
-def test_a_table_that_is_busy_is_deleted_later(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_busy_table_is_deleted_later(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table is busy while an index is added to it, for example."""
     workshop, delete = make_table(dynamodb, "suite-1"), dynamodb.delete_table
     refusals = iter(["ResourceInUseException", "LimitExceededException"])
@@ -226,9 +218,7 @@ def test_a_broken_check_fails_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Differs: was seen" in capsys.readouterr().out
 
 
-def test_skipped_checks_are_reported_with_the_reason(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_skipped_checks_are_reported_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     checks = {**CASES, "costly": Check("what is costly", "money")}
     report = Report({"money": "there is none"}, checks)
     report.check("costly", lambda: pytest.fail("was looked at"))
@@ -487,7 +477,7 @@ def interrupted_stack(formation: Formation) -> OwnStack:
 
 
 @pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_IN_PROGRESS", REVIEWED])
-def test_its_stack_is_removed_with_the_resources_that_it_retains(
+def test_its_stack_is_removed_with_its_retained_resources(
     formation: Formation, status: str
 ) -> None:
     formation.create("mine", status=status)
@@ -504,9 +494,7 @@ def test_a_bucket_of_a_stack_that_is_gone_is_emptied_and_deleted(formation: Form
     assert remaining_resources() == (["a-users"], [])
 
 
-def test_leftovers_are_found_by_their_tag(
-    formation: Formation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leftovers_are_found_by_tag(formation: Formation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bucket and the protected table of a deleted stack are found too."""
     arns = ["arn:aws:s3:::the-stacks", "arn:aws:dynamodb:us-east-1:123456789012:table/shards"]
     monkeypatch.setattr(leftovers, "tagged", lambda suite: arns if suite == "mine" else [])

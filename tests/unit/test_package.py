@@ -47,9 +47,7 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
     return Parser().parsestr(wheel.read(name).decode())
 
 
-def test_it_contains_the_command_the_library_the_constructs_and_their_data(
-    wheel: zipfile.ZipFile,
-):
+def test_it_contains_the_command_the_library_the_constructs_and_their_data(wheel: zipfile.ZipFile):
     sources = {
         f"{package}/{path.relative_to(ROOT / folder)}": path.read_bytes()
         for package, folder, pattern in CONTENTS
@@ -93,9 +91,7 @@ def test_the_command_needs_five_packages_without_exact_versions(metadata: Messag
 
 
 @pytest.mark.prove
-def test_the_installed_command_lists_keys_without_java_and_node(
-    wheel: zipfile.ZipFile, tmp_path: Path
-):
+def test_the_installed_command_needs_no_java_and_no_node(wheel: zipfile.ZipFile, tmp_path: Path):
     site = installed_in(tmp_path / "site", Path(str(wheel.filename)))
     smoke([sys.executable, "-m", "keyhop"], tmp_path, {"PYTHONPATH": str(site)})
 

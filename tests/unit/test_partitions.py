@@ -183,9 +183,7 @@ def attempt(call: Any, **parameters: Any) -> Any:
         return error.response
 
 
-def test_boto3_understands_the_model(
-    model: Partitions, dynamodb: Database, table_name: str
-) -> None:
+def test_boto3_reads_the_model(model: Partitions, dynamodb: Database, table_name: str) -> None:
     client = local_client(model.url)
     request = {**put("a"), "TableName": table_name}
     answers = [attempt(client.put_item, **request) for _ in range(3)]

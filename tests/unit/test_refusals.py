@@ -188,7 +188,7 @@ def test_a_loopback_client_works_without_any_configuration(monkeypatch) -> None:
         dynamodb_client(Endpoint())
 
 
-def test_the_region_is_read_from_both_environment_variables(
+def test_the_region_is_read_from_two_environment_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """boto3 knows AWS_DEFAULT_REGION only; the CDK and other SDKs know AWS_REGION."""
@@ -294,11 +294,9 @@ def test_a_role_cannot_be_assumed_without_credentials(monkeypatch, tmp_path) -> 
 
 
 def denial_text(message: str) -> str:
-    explanation = explained(
-        error("AccessDeniedException", message), Endpoint("eu-west-1"), "Orders"
-    )
-    assert isinstance(explanation, NotPermitted)
-    return str(explanation)
+    denial = explained(error("AccessDeniedException", message), Endpoint("eu-west-1"), "Orders")
+    assert isinstance(denial, NotPermitted)
+    return str(denial)
 
 
 @pytest.mark.parametrize(

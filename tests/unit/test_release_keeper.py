@@ -59,7 +59,7 @@ class CloudFormation:
         self.url, self.functions = url, functions
         self.answers: list[dict[str, Any]] = []
 
-    def send_request(
+    def send(
         self,
         kind: str,
         listed: list[str],
@@ -163,14 +163,14 @@ def test_mappings_are_released_for_tables_without_a_key_index(
     cloudformation: CloudFormation, kind: str, listed: list[str], before: Any, remaining: list[str]
 ) -> None:
     build("Old", sentinel=None)  # a key index that was built once, and removed
-    answer = cloudformation.send_request(kind, listed, before)
+    answer = cloudformation.send(kind, listed, before)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", MADE)
     assert list(cloudformation.functions.mappings) == remaining
 
 
 def test_a_table_with_a_key_index_is_not_released(cloudformation: CloudFormation) -> None:
     record = build("Old")
-    answer = cloudformation.send_request("Update", ["Kept"], ["Kept", "Old"])
+    answer = cloudformation.send("Update", ["Kept"], ["Kept", "Old"])
     assert answer["Status"] == "FAILED"
     assert "The key index of Old stands" in answer["Reason"]
     assert 'start Keyhop-RemoveKeyIndex with {"table": "Old"}' in answer["Reason"]
@@ -178,36 +178,28 @@ def test_a_table_with_a_key_index_is_not_released(cloudformation: CloudFormation
     assert list(cloudformation.functions.mappings) == ["Kept", "Old"], (
         "the keeper still follows both"
     )
-    rollback = cloudformation.send_request("Update", ["Kept", "Old"], ["Kept"])
+    rollback = cloudformation.send("Update", ["Kept", "Old"], ["Kept"])
     assert rollback["Status"] == "SUCCESS", "CloudFormation's rollback of that update"
 
 
 def test_the_arn_and_the_name_of_a_table_are_equivalent(cloudformation: CloudFormation) -> None:
-    kept_arn, old_arn = (IDENTITY.format(name).partition("#")[0] for name in ("Kept", "Old"))
+    kept, old = (IDENTITY.format(name).partition("#")[0] for name in ("Kept", "Old"))
     build("Old")
-    assert (
-        cloudformation.send_request("Update", [kept_arn], [kept_arn, old_arn])["Status"] == "FAILED"
-    )
-    assert (
-        cloudformation.send_request("Update", ["Kept", old_arn], [kept_arn, "Old"])["Status"]
-        == "SUCCESS"
-    )
+    assert cloudformation.send("Update", [kept], [kept, old])["Status"] == "FAILED"
+    assert cloudformation.send("Update", ["Kept", old], [kept, "Old"])["Status"] == "SUCCESS"
     build("Old", sentinel=None)
-    assert (
-        cloudformation.send_request("Update", [kept_arn], [kept_arn, old_arn])["Status"]
-        == "SUCCESS"
-    )
+    assert cloudformation.send("Update", [kept], [kept, old])["Status"] == "SUCCESS"
     assert list(cloudformation.functions.mappings) == ["Kept"]
 
 
 def test_the_last_table_with_a_key_index_is_not_released(cloudformation: CloudFormation) -> None:
     build("Old")
-    assert cloudformation.send_request("Update", [], ["Old"])["Status"] == "FAILED"
+    assert cloudformation.send("Update", [], ["Old"])["Status"] == "FAILED"
 
 
 def test_a_stack_is_not_deleted_while_a_key_index_exists(cloudformation: CloudFormation) -> None:
     build("Kept")
-    answer = cloudformation.send_request("Delete", ["Kept"])
+    answer = cloudformation.send("Delete", ["Kept"])
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", MADE)
     assert len(cloudformation.functions.mappings) == 2
 
@@ -216,34 +208,33 @@ def test_a_stack_is_deleted_after_its_record_was_deleted(cloudformation: CloudFo
     record = build("Kept")
     key = record.removeprefix(f"s3://{BUCKET}/")
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=key)
-    assert cloudformation.send_request("Delete", ["Kept"])["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", ["Kept"])["Status"] == "SUCCESS"
     assert not cloudformation.functions.mappings
 
 
 def test_a_stack_is_deleted_if_its_bucket_is_missing(cloudformation: CloudFormation) -> None:
     boto3.client("s3").delete_bucket(Bucket=BUCKET)
-    assert cloudformation.send_request("Delete", ["Kept"])["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", ["Kept"])["Status"] == "SUCCESS"
 
 
-def test_a_key_index_of_a_table_outside_the_deployment_is_ignored(
+def test_a_key_index_outside_the_deployment_is_ignored(
     cloudformation: CloudFormation,
 ) -> None:
     """`keyhop index build Another --stack ...` writes into the same registry."""
     build("Another")
-    assert cloudformation.send_request("Update", [], ["Old"])["Status"] == "SUCCESS"
+    assert cloudformation.send("Update", [], ["Old"])["Status"] == "SUCCESS"
 
 
 def test_the_rollback_of_a_first_creation_refuses_nothing(cloudformation: CloudFormation) -> None:
     """This holds even if the bucket of the deployment already has a key index on record."""
     build("Kept")
-    failed = cloudformation.send_request("Create", ["Kept"], metadata=["Missing"])
+    failed = cloudformation.send("Create", ["Kept"], metadata=["Missing"])
     assert (failed["Status"], failed["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
-    answer = cloudformation.send_request("Delete", ["Kept"], physical_id=NOT_MADE)
-    assert answer["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", ["Kept"], physical_id=NOT_MADE)["Status"] == "SUCCESS"
 
 
 def test_a_failure_is_answered(cloudformation: CloudFormation) -> None:
-    answer = cloudformation.send_request("Delete", ["Old"], context=Hurried())
+    answer = cloudformation.send("Delete", ["Old"], context=Hurried())
     assert answer["Status"] == "FAILED"
     assert "delete it in Lambda" in answer["Reason"]
 
@@ -267,7 +258,7 @@ def test_a_missing_permission_is_reported_at_once(
             raise ClientError({"Error": error}, "DescribeTable")
 
     monkeypatch.setattr(release_keeper.boto3, "client", lambda name, **options: Refusing())
-    answer = cloudformation.send_request("Create", ["Kept"], metadata=["Keyhop-shards-Audit"])
+    answer = cloudformation.send("Create", ["Kept"], metadata=["Keyhop-shards-Audit"])
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
     assert answer["Reason"].startswith("Permission is missing: ")
     assert "dynamodb:DescribeTable" in answer["Reason"]
@@ -280,7 +271,7 @@ def test_an_answer_is_never_too_long(cloudformation: CloudFormation) -> None:
     tables = [f"{number:03}{'x' * 250}" for number in range(100)]
     for table in tables:
         build(table)
-    answer = cloudformation.send_request("Delete", tables)
+    answer = cloudformation.send("Delete", tables)
     assert "and 97 more" in answer["Reason"]
     assert len(json.dumps(answer)) < 4096
 
@@ -306,10 +297,10 @@ def metadata(aws: None) -> list[str]:
 def test_metadata_is_protected_once_the_deployment_has_succeeded(
     cloudformation: CloudFormation, metadata: list[str]
 ) -> None:
-    assert cloudformation.send_request("Create", [], metadata=metadata)["Status"] == "SUCCESS"
+    assert cloudformation.send("Create", [], metadata=metadata)["Status"] == "SUCCESS"
     assert all(map(is_protected, metadata))
-    assert cloudformation.send_request("Update", [], [], metadata=metadata)["Status"] == "SUCCESS"
-    assert cloudformation.send_request("Delete", [], metadata=metadata)["Status"] == "SUCCESS"
+    assert cloudformation.send("Update", [], [], metadata=metadata)["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", [], metadata=metadata)["Status"] == "SUCCESS"
     assert all(map(is_protected, metadata)), (
         "the table outlives the stack, and so does its protection"
     )
@@ -319,10 +310,10 @@ def test_a_creation_that_fails_at_the_last_moment_can_be_rolled_back_and_repeate
     cloudformation: CloudFormation, metadata: list[str]
 ) -> None:
     boto3.client("dynamodb").delete_table(TableName=metadata[1])
-    answer = cloudformation.send_request("Create", [], metadata=metadata)
+    answer = cloudformation.send("Create", [], metadata=metadata)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
     assert is_protected(metadata[0]), "the first table was protected before the failure"
-    answer = cloudformation.send_request("Delete", [], metadata=metadata, physical_id=NOT_MADE)
+    answer = cloudformation.send("Delete", [], metadata=metadata, physical_id=NOT_MADE)
     assert answer["Status"] == "SUCCESS"
     assert not is_protected(metadata[0])
 
@@ -347,19 +338,17 @@ NEW = ["Orders", "OrdersByTenant"]
 def test_a_pair_that_is_being_rekeyed_is_not_released(
     cloudformation: CloudFormation, pairs: list[list[str]]
 ) -> None:
-    answer = cloudformation.send_request(
-        "Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED]
-    )
+    answer = cloudformation.send("Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED])
     assert answer["Status"] == "FAILED"
     assert "Kept is being re-keyed as KeptByTenant" in answer["Reason"]
     assert "`keyhop rekey complete`" in answer["Reason"]
     assert cloudformation.functions.mappings.keys() == {"Kept", "Old"}
 
 
-def test_a_stack_is_not_deleted_while_a_pair_is_being_rekeyed(
+def test_a_stack_is_not_deleted_while_a_pair_is_rekeyed(
     cloudformation: CloudFormation,
 ) -> None:
-    answer = cloudformation.send_request("Delete", [], pairs=[FOLLOWED])
+    answer = cloudformation.send("Delete", [], pairs=[FOLLOWED])
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", MADE)
 
 
@@ -367,15 +356,13 @@ def test_a_pair_that_is_not_followed_is_released_and_one_that_stays_is_not_check
     cloudformation: CloudFormation,
 ) -> None:
     for pairs in ([FOLLOWED], [FOLLOWED, ["A", "B"]]):
-        answer = cloudformation.send_request(
-            "Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED]
-        )
+        answer = cloudformation.send("Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED])
         assert answer["Status"] == "SUCCESS", answer
-    assert cloudformation.send_request("Delete", [], pairs=[NEW])["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", [], pairs=[NEW])["Status"] == "SUCCESS"
 
 
-def test_a_resource_that_was_never_made_is_deleted_during_a_rekey(
+def test_an_unmade_resource_is_deleted_during_a_rekey(
     cloudformation: CloudFormation,
 ) -> None:
-    answer = cloudformation.send_request("Delete", [], pairs=[FOLLOWED], physical_id=NOT_MADE)
+    answer = cloudformation.send("Delete", [], pairs=[FOLLOWED], physical_id=NOT_MADE)
     assert answer["Status"] == "SUCCESS"

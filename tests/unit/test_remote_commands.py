@@ -146,9 +146,7 @@ def running(arn: str = ARN) -> Run:
     return executions({}).describe(arn)
 
 
-def test_ctrl_c_stops_following_and_says_how_to_come_back(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_ctrl_c_stops_following_and_says_how_to_return(capsys: pytest.CaptureFixture[str]) -> None:
     assert follow(stack({}, KeyboardInterrupt()), running(), quiet=False) is None
     assert "The run goes on" in (err := capsys.readouterr().err)
     assert "keyhop runs show first --follow" in err
@@ -221,9 +219,7 @@ def test_a_long_run_is_looked_at_less_often(url: str, first: float) -> None:
         (refusal("InvalidSignatureException", "StartExecution"), NoCredentials, "sign in again"),
     ],
 )
-def test_a_refused_start_is_reported(
-    error: Exception, expected: type[Exception], says: str
-) -> None:
+def test_a_refused_start_is_raised(error: Exception, expected: type[Exception], says: str) -> None:
     with pytest.raises(expected, match=says):
         start_execution(States(error), MACHINE, {"table": "Orders"}, "first", Endpoint())
 
@@ -288,13 +284,8 @@ def test_an_invalid_name_of_a_run_is_refused_before_a_call(name: str) -> None:
 
 
 def failed(cause: str = "", **more: Any) -> Run:
-    execution = {
-        "status": "FAILED",
-        "stopDate": BEGAN + timedelta(minutes=5),
-        "cause": cause,
-        **more,
-    }
-    return executions(execution).describe(ARN)
+    end = BEGAN + timedelta(minutes=5)
+    return executions({"status": "FAILED", "stopDate": end, "cause": cause, **more}).describe(ARN)
 
 
 def lines_of(run: Run) -> list[str]:
@@ -518,9 +509,7 @@ def test_a_command_asks_before_a_deployment_writes(
         ["each", "TTT", "--resume", "first"],
     ],
 )
-def test_a_run_that_writes_nothing_or_is_resumed_does_not_ask(
-    states: Starts, arguments: list[str]
-) -> None:
+def test_read_only_and_resumed_runs_do_not_ask(states: Starts, arguments: list[str]) -> None:
     assert keyhop(*arguments, "--remote").status == 0
     assert len(states.started) == 1
 

@@ -148,12 +148,8 @@ def test_an_item_with_the_published_attributes_only_is_steady() -> None:
         "shard_history": {"SS": ["1690000000:2", "1700000000:4", "1680000000:1"]},
     }
     current = from_item(item)
-    assert (current.number, current.writable, current.readable, current.phase) == (
-        4,
-        4,
-        4,
-        "steady",
-    )
+    assert current.number == current.writable == current.readable == 4
+    assert current.phase == "steady"
     assert current.history == ((1680000000, 1), (1690000000, 2), (1700000000, 4))
     assert current.placed_by == {1, 2, 4}
     assert current.before == 2

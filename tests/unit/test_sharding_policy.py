@@ -95,43 +95,36 @@ shards = st.builds(
 
 @given(shards, st.integers(0, 20), st.integers(0, 500), st.floats(0, 100), st.floats(0, 100))
 def test_shards_are_added_only_if_all_rules_allow_it(
-    shards_: Shards, hits: int, accepted: int, known_seconds: float, counted_seconds: float
+    key: Shards, hits: int, accepted: int, known: float, counted: float
 ) -> None:
     """A writer counts only its own observations, because other clocks may be wrong."""
     policy = Policy(threshold=5, cooldown=30, most=32)
-    action, following = decide(
-        policy, shards_, hot(policy, hits, accepted), known_seconds, counted_seconds
-    )
+    action, following = decide(policy, key, hot(policy, hits, accepted), known, counted)
     if action is Action.GROW:
         assert hits >= policy.threshold
-        assert shards_.phase in (Phase.STEADY, Phase.OPENED)
-        assert counted_seconds >= policy.cooldown
-        assert known_seconds >= shards_.settle
-        assert shards_.number < following <= min(policy.most, 32 * shards_.number)
+        assert key.phase in (Phase.STEADY, Phase.OPENED)
+        assert counted >= policy.cooldown
+        assert known >= key.settle
+        assert key.number < following <= min(policy.most, 32 * key.number)
     else:
-        assert following == shards_.number
+        assert following == key.number
     if action is Action.AT_MAXIMUM:
-        assert shards_.number >= policy.most
+        assert key.number >= policy.most
 
 
-@pytest.mark.parametrize(("known_seconds", "action"), [(29, Action.WAIT), (30, Action.GROW)])
+@pytest.mark.parametrize(("seconds", "action"), [(29, Action.WAIT), (30, Action.GROW)])
 @pytest.mark.parametrize("ahead", [3600, 0, -3600])
 def test_a_wrong_clock_neither_delays_nor_hastens_growth(
-    known_seconds: float, action: Action, ahead: int
+    seconds: float, action: Action, ahead: int
 ) -> None:
     """The clock of the machine that changed the metadata is `ahead` seconds ahead of this one."""
     policy = Policy(threshold=5, cooldown=30)
     current = Shards(2, int(NOW) + ahead, ((int(NOW) + ahead, 2),), 2, 2)
-    assert (
-        decide(policy, current, hot(policy, 5), known_seconds, known_seconds, informed=True)[0]
-        is action
-    )
+    assert decide(policy, current, hot(policy, 5), seconds, seconds, informed=True)[0] is action
 
 
 @given(st.integers(1, 60), st.floats(1, 1000), st.integers(1, 100))
-def test_growth_is_between_one_shard_and_a_factor_of_32(
-    number: int, pressure: float, most_added: int
-) -> None:
+def test_growth_is_limited_to_a_factor_of_32(number: int, pressure: float, most_added: int) -> None:
     """A key with ten times the demand gets enough shards in one step."""
     following = Policy(most=1000).next_count(number, pressure)
     assert number < following <= 32 * number

@@ -133,9 +133,7 @@ def is_agreed(world: World) -> None:
     items = {key: json.loads(item) for key, item in world.metadata}
     expected = items.get(TOTAL_KEY, {}).get("placement")
     placements = [item["placement"] for key, item in items.items() if key in "abc"]
-    assert all(placement == expected for placement in placements), (
-        f"{placements}, and not {expected}"
-    )
+    assert placements == [expected] * len(placements), f"{placements}, and not {expected}"
 
 
 @pytest.mark.prove

@@ -245,7 +245,7 @@ def test_a_client_that_reads_no_reasons_is_reported_once(
     assert "1.40.10" in warning
 
 
-def test_a_throttle_with_a_reason_after_one_without_is_not_reported(
+def test_a_later_throttle_with_a_reason_is_not_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gives_up(ScriptedClient(lambda name, _: throttle(*[HOT] * (name == "delete_item"))), patience=5)
@@ -282,9 +282,7 @@ def test_a_table_that_is_too_small_is_raised_once_within_its_bounds() -> None:
         ),
     ],
 )
-def test_capacity_is_never_lowered_and_not_raised_twice_by_two_writers(
-    present: Any, raised: Any
-) -> None:
+def test_capacity_is_never_lowered_and_not_raised_twice(present: Any, raised: Any) -> None:
     client = ScriptedClient(always(throttle("TableWriteProvisionedThroughputExceeded")))
     client.table["ProvisionedThroughput"] = present
     gives_up(client, patience=1, provisioned=Provisioned(50, 140))

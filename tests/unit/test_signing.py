@@ -79,9 +79,7 @@ def test_the_cache_of_a_signer_depends_on_credentials_and_time(
         ReadOnlyCredentials("a", "s", "token"),
     ],
 )
-def test_each_single_change_invalidates_the_cache(
-    seconds: int, changed: ReadOnlyCredentials
-) -> None:
+def test_each_change_invalidates_the_cache(seconds: int, changed: ReadOnlyCredentials) -> None:
     signer = Signer(HOST, "eu-west-1", "keyhop")
     signer.head(ReadOnlyCredentials("a", "s", None), TARGET, b"{}", NOW)
     head = signer.head(changed, TARGET, b"{}", NOW + seconds)

@@ -392,9 +392,7 @@ def refusal(code: str, status: int) -> ClientError:
     )
 
 
-def test_a_conflict_of_conditional_puts_is_tried_again(
-    s3: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_conflicting_conditional_puts_are_retried(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """409 ConditionalRequestConflict: another put of the name was in flight, and nobody has won."""
     monkeypatch.setattr(bucket_module, "repeat", partial(repeat, sleep=lambda seconds: None))
     conflict = refusal("ConditionalRequestConflict", 409)
@@ -473,12 +471,10 @@ GROUPS = 2
 """The segments and groups of a run whose segments are checked by name, not only by their sum."""
 
 
-def commit(
-    group: int, place: int, still_open: set[int], ended: int, with_keys: tuple[int, ...] = ()
-):
-    blocks = tuple((segment, 1, 1) for segment in with_keys)
+def commit(group: int, place: int, unread: set[int], ended: int, filled: tuple[int, ...] = ()):
+    blocks = tuple((segment, 1, 1) for segment in filled)
     parts = (Part("p", len(blocks), "", 0, blocks),) if blocks else ()
-    checkpoint = Checkpoint(place, dict.fromkeys(still_open, BEGINNING))
+    checkpoint = Checkpoint(place, dict.fromkeys(unread, BEGINNING))
     return commit_of("a", parts, ended, group=group, checkpoint=checkpoint)
 
 
@@ -487,15 +483,11 @@ def complete_run(plan: RunPlan) -> list[Commit]:
     commits = []
     for group in range(plan.groups):
         order = list(group_order(group, plan.groups, plan.segments))
-        places = [0, 2, 4, len(order)]
-        still_open: set[int] = set()
-        for previous, place in pairwise(places):
-            started = set(order[previous:place])
-            active = still_open | started
-            still_open = {order[place - 1]} if place < len(order) else set()
-            commits.append(
-                commit(group, place, still_open, len(active - still_open), tuple(active))
-            )
+        unread: set[int] = set()
+        for previous, place in pairwise([0, 2, 4, len(order)]):
+            active = unread | set(order[previous:place])
+            unread = {order[place - 1]} if place < len(order) else set()
+            commits.append(commit(group, place, unread, len(active - unread), tuple(active)))
     return commits
 
 
@@ -536,7 +528,7 @@ def test_a_correct_sum_does_not_hide_a_segment_that_was_ended_twice(plan: RunPla
         (commit(0, 6, set(), 6), "is at place 6"),
         (commit(2, 0, set(), 0), "is at place 0"),
         (commit(0, 0, {3}, 0), "has read segment 3"),
-        (commit(0, 1, set(), 1, with_keys=(7,)), "has read segment 7"),
+        (commit(0, 1, set(), 1, filled=(7,)), "has read segment 7"),
     ],
 )
 def test_an_impossible_commit_is_reported(plan: RunPlan, wrong: Commit, message: str) -> None:
@@ -610,11 +602,8 @@ def answer_of(client: Any, operation: str, arguments: dict[str, Any]) -> Any:
 
 def test_both_answer_each_call_alike(both: tuple[Any, Any]) -> None:
     moto, memory = both
-    for operation, arguments in CALLS:
-        assert answer_of(memory, operation, arguments) == answer_of(moto, operation, arguments), (
-            operation,
-            arguments,
-        )
+    for call in CALLS:
+        assert answer_of(memory, *call) == answer_of(moto, *call), call
 
 
 def test_pages_and_uploads_are_alike(both: tuple[Any, Any]) -> None:

@@ -106,11 +106,11 @@ def put(
     namespace: str,
     name: str,
     dimension: str,
-    value_of_dimension: str,
+    entity: str,
     when: datetime,
     value: float,
 ) -> None:
-    dimensions = [{"Name": dimension, "Value": value_of_dimension}]
+    dimensions = [{"Name": dimension, "Value": entity}]
     datum = {"MetricName": name, "Dimensions": dimensions, "Timestamp": when, "Value": value}
     client.put_metric_data(Namespace=namespace, MetricData=[datum])
 

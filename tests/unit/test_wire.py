@@ -292,9 +292,7 @@ def test_a_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("secrets")
-def test_the_configured_certificates_are_trusted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_configured_bundles_are_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
     client = dynamodb_client(Endpoint(region="us-east-1", url="https://127.0.0.1:1"))
     assert client._connections.ca_bundle == str(tmp_path / "none.pem")
