@@ -180,7 +180,7 @@ def never_asks(rules):
 
 
 def asks_before(rules):
-    """Ask about earlier attempts before the put, and not after an equal item was found."""
+    """Ask for attempts in flight before the put, and not after it found an equal item."""
     earlier_attempt = yield Call.ASK
     answer = yield Call.PUT
     if answer is Answer.OTHER or (answer is Answer.EQUAL and earlier_attempt is Answer.FREE):

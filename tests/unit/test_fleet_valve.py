@@ -175,7 +175,7 @@ class World:
 
 
 class SlowStore(Memory):
-    """A store like S3 here: reads see a file after a moment, a second creation at once."""
+    """A store like S3 here: reads see a new file late, and a second creation sees it at once."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
