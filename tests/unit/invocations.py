@@ -1,4 +1,4 @@
-"""What Lambda gives a handler besides its event, and what a handler prints for CloudWatch."""
+"""The context that Lambda passes to a handler, and the metrics that a handler prints."""
 
 import json
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ class Context:
 
 
 def metrics_in(printed: str) -> dict[tuple[str, str], float]:
-    """Values of the embedded metrics, by name and reason."""
-    found = {}
+    """Return the values of the embedded metrics by name and reason."""
+    values = {}
     for line in printed.splitlines():
         record = json.loads(line)
         if "_aws" in record:
@@ -26,5 +26,5 @@ def metrics_in(printed: str) -> dict[tuple[str, str], float]:
             assert {"service", "table"} <= set(metrics["Dimensions"][-1])
             for metric in metrics["Metrics"]:
                 (value,) = record[metric["Name"]]
-                found[metric["Name"], record.get("Reason", "")] = value
-    return found
+                values[metric["Name"], record.get("Reason", "")] = value
+    return values

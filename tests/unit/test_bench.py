@@ -1,4 +1,4 @@
-"""The benchmark says of each goal whether it is met; its profile, whose work a function does."""
+"""Check the benchmark's goals, and the parts of its profile."""
 
 import xml.etree.ElementTree as ET
 from typing import Any
@@ -69,7 +69,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_each_goal_has_its_figure() -> None:
+def test_each_goal_has_a_figure() -> None:
     rows = list(goals(GOOD))
     assert len(rows) == 23
     assert all(row[-1] for row in rows)
@@ -150,27 +150,27 @@ STATS: dict[Any, Any] = {
     WAIT: (10, 10, 0.1, 0.0, {GATE: calls(10)}),
     LOCK: (40, 40, 0.4, 0.0, {WAIT: calls(30), HASH: calls(10)}),
 }
-"""pstats: of each function its calls, own seconds, all seconds, and who called it how often."""
+"""The format of pstats: calls, own and total seconds of each function, and its callers."""
 
 
-def test_a_function_of_no_part_works_for_those_that_call_it() -> None:
-    found = parts_of(STATS, 0.0, 120.0)
+def test_the_time_of_other_functions_counts_for_their_callers() -> None:
+    parts = parts_of(STATS, 0.0, 120.0)
     sign = 0.3 + 0.3 + 0.4 * 10 / 40
     gate = 0.1 + 0.1 + 0.4 * 30 / 40
-    assert dict(found) == {
+    assert dict(parts) == {
         "sign": round(120 * sign / (sign + gate)),
         "decide when to send (rate, in flight)": round(120 * gate / (sign + gate)),
     }
 
 
-def test_what_a_profile_takes_for_each_call_is_taken_off() -> None:
-    found = parts_of(STATS, 0.01, 100.0)
+def test_the_overhead_of_each_profiled_call_is_subtracted() -> None:
+    parts = parts_of(STATS, 0.01, 100.0)
     sign, gate = 0.7 - 0.01 * (10 + 20 + 10), 0.5 - 0.01 * (10 + 10 + 30)
     assert gate == pytest.approx(0.0)
-    assert found["sign"] == round(100 * sign / (sign + gate))
+    assert parts["sign"] == round(100 * sign / (sign + gate))
 
 
-def test_what_nobody_has_called_is_all_else() -> None:
+def test_a_function_without_a_caller_counts_as_else() -> None:
     assert parts_of({LOCK: (1, 1, 1.0, 1.0, {})}, 0.0, 7.0) == {ELSE: 7}
 
 

@@ -1,4 +1,4 @@
-"""Buckets of time: names, ends, changes of granularity, hints."""
+"""Check buckets of time: names, ends, changes of granularity, hints."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -22,18 +22,18 @@ MIXED = Calendar.of("month").changed(date(2026, 12, 1), "day").changed(date(2026
 @pytest.mark.parametrize(
     ("bucket", "name"), [("month", "2026-11"), ("day", "2026-11-21"), ("hour", "2026-11-21T09")]
 )
-def test_names(bucket: str, name: str) -> None:
+def test_a_bucket_has_a_name_and_a_beginning(bucket: str, name: str) -> None:
     assert Calendar.of(bucket).bucket_of(datetime(2026, 11, 21, 9, 30)) == name
     assert beginning_of(name) <= datetime(2026, 11, 21, 9, 30)
 
 
 @pytest.mark.parametrize("name", ["", "2026", "2026-13", "2026-11-31", "2026-11-21 25", "x" * 10])
-def test_no_names(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"name|month|day|hour|isoformat"):
         beginning_of(name)
 
 
-def test_months_are_as_long_as_they_are() -> None:
+def test_months_have_their_calendar_length() -> None:
     months = [*Calendar.of("month").between(datetime(2027, 11, 30), datetime(2028, 3, 1))]
     assert months == ["2027-11", "2027-12", "2028-01", "2028-02", "2028-03"]
     days = [*Calendar.of("day").between(datetime(2028, 2, 27), datetime(2028, 3, 1))]
@@ -41,13 +41,13 @@ def test_months_are_as_long_as_they_are() -> None:
 
 
 def test_a_granularity_that_changes() -> None:
-    found = [*MIXED.between(datetime(2026, 10, 31), datetime(2026, 12, 3, 1))]
-    assert found == [
+    names = [*MIXED.between(datetime(2026, 10, 31), datetime(2026, 12, 3, 1))]
+    assert names == [
         *("2026-10", "2026-11", "2026-12-01", "2026-12-02"),
         *("2026-12-03T00", "2026-12-03T01"),
     ]
-    back = [*MIXED.between(datetime(2026, 10, 31), datetime(2026, 12, 3, 1), descending=True)]
-    assert back == found[::-1]
+    descending = MIXED.between(datetime(2026, 10, 31), datetime(2026, 12, 3, 1), descending=True)
+    assert [*descending] == names[::-1]
 
 
 @given(
@@ -55,7 +55,7 @@ def test_a_granularity_that_changes() -> None:
     some.timedeltas(timedelta(0), timedelta(days=40)),
     some.sampled_from([MIXED, *map(Calendar.of, LENGTHS)]),
 )
-def test_each_moment_between_has_its_bucket_among_them(low, length, calendar) -> None:
+def test_the_buckets_of_an_interval_contain_each_of_its_moments(low, length, calendar) -> None:
     high = low + length
     names = [*calendar.between(low, high)]
     hours = {low, high} | {low + n * timedelta(hours=1) for n in range(int(length.days) * 24 + 24)}
@@ -88,18 +88,18 @@ def test_the_ends_of_all_times() -> None:
     assert first == ["0001-01-01T01", "0001-01-01T00"]
 
 
-def test_nothing_is_between_what_is_in_no_order() -> None:
+def test_no_bucket_is_in_a_reversed_interval() -> None:
     assert [*Calendar.of("day").between(datetime(2026, 2, 2), datetime(2026, 2, 1))] == []
 
 
 @pytest.mark.parametrize("calendar", [MIXED, Calendar.of("hour")], ids=["mixed", "hour"])
-def test_as_the_metadata_has_it(calendar: Calendar) -> None:
+def test_the_text_of_a_calendar_is_parsed(calendar: Calendar) -> None:
     assert Calendar.parse(calendar.text) == calendar
     assert MIXED.text == "month 2026-12-01:day 2026-12-03:hour"
 
 
 @pytest.mark.parametrize("text", ["", "week", "month 2026-12-01:week", "month yesterday:day"])
-def test_what_cannot_be_read(text: str) -> None:
+def test_an_invalid_text_of_a_calendar_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"unpack|version|isoformat"):
         Calendar.parse(text)
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_read(text: str) -> None:
         (date(2026, 12, 10), "month"),  # within a month
     ],
 )
-def test_changes_that_cannot_be(since: date, bucket: str) -> None:
+def test_invalid_changes_are_refused(since: date, bucket: str) -> None:
     with pytest.raises(CannotStart):
         MIXED.changed(since, bucket)
 
@@ -136,12 +136,12 @@ def test_changes_that_cannot_be(since: date, bucket: str) -> None:
         (-1, "ms", datetime(1969, 12, 31, 23, 59, 59)),
     ],
 )
-def test_times(value, unit, moment) -> None:
+def test_times_are_parsed(value, unit, moment) -> None:
     assert moment_of(value, unit) == moment
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "least", "why"),
+    ("value", "unit", "granularity", "message"),
     [
         ("yesterday", "s", None, "not a time"),
         ("2026-13-01", "s", None, "calendar"),
@@ -162,9 +162,9 @@ def test_times(value, unit, moment) -> None:
         (Decimal("NaN"), "s", None, "since 1970"),
     ],
 )
-def test_what_is_no_time(value, unit, least, why) -> None:
-    with pytest.raises(CannotStart, match=why):
-        moment_of(value, unit, least)
+def test_an_invalid_time_is_refused(value, unit, granularity, message) -> None:
+    with pytest.raises(CannotStart, match=message):
+        moment_of(value, unit, granularity)
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,12 @@ def test_what_is_no_time(value, unit, least, why) -> None:
     ],
 )
 def test_the_latest_time_that_is_not_greater_than_a_value(value, moment) -> None:
-    """Whatever text is not greater than "2026-11-21~" lies in that day, or before."""
+    """Each text that is not greater than "2026-11-21~" is in that day or before it."""
     assert latest_of(value, "s") == moment
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         ({"bucket": "day"}, None),
         ({"bucket": "day", "size": 1e6}, None),
@@ -200,6 +200,6 @@ def test_the_latest_time_that_is_not_greater_than_a_value(value, moment) -> None
         ({"bucket": "day", "busiest": 900}, None),
     ],
 )
-def test_hints(given, says) -> None:
-    told = hint(**given)
-    assert (told is None) if says is None else (says in told)
+def test_hints(arguments, says) -> None:
+    text = hint(**arguments)
+    assert (text is None) if says is None else (says in text)

@@ -1,4 +1,4 @@
-"""The budget, with a clock of its own, and requests that are simulated: no thread, no wait."""
+"""Check the budget with a simulated clock and simulated requests, without threads or waits."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -13,18 +13,20 @@ from keyhop.dynamodb.rate_limit import PAGE_SECONDS, SLOWEST, Budget, Turn
 from keyhop.errors import BudgetSpent
 
 LATE_SECONDS = 0.002
-"""So much later than it should a thread, or a timer, may wake up."""
+"""The maximum delay with which a thread or a timer wakes up."""
 
 Cost = tuple[float, float]
-"""Of a page: what it should cost, and what it costs."""
+"""The expected and the actual cost of a page."""
 
 
 @dataclass
 class Requests:
-    """So many at once spend from a budget; each asks again as soon as it is answered.
+    """`at_once` callers that spend from a budget; each asks again as soon as it is answered.
 
-    sent: when, and what it cost. answered: the same, when the answer came. widest: of all pages,
-    what the largest one was expected to cost, or cost.
+    Attributes:
+        sent: When each page was sent, and its cost.
+        answered: When each page was answered, and its cost.
+        widest: The largest expected or actual cost of a page.
     """
 
     budget: Budget
@@ -32,7 +34,7 @@ class Requests:
     page: Callable[[float], Cost]
     latency: Callable[[], float]
     late: Callable[[], float] = lambda: 0.0
-    sent: list[tuple[float, float]] = field(default_factory=list)
+    requests: list[tuple[float, float]] = field(default_factory=list)
     answered: list[tuple[float, float]] = field(default_factory=list)
     widest: float = 0.0
 
@@ -59,14 +61,14 @@ class Requests:
                 self.answered.append((now, cost))
                 self.budget.settle(now, turn, cost)
                 ask(now)
-                if cost != turn.units:  # which is news to all who wait
-                    for other, its_cost in waiting.items():
-                        at(now, "look", other, its_cost)
+                if cost != turn.units:  # all waiting callers look again
+                    for next_turn, its_cost in waiting.items():
+                        at(now, "look", next_turn, its_cost)
             elif turn in waiting:
                 seconds = self.budget.wait(now, turn)
                 if turn.is_sent:
                     del waiting[turn]
-                    self.sent.append((now, cost))
+                    self.requests.append((now, cost))
                     at(now + self.latency(), "answer", turn, cost)
                 else:
                     at(now + seconds + self.late(), "look", turn, cost)
@@ -74,20 +76,20 @@ class Requests:
 
 
 def in_windows(moments: Iterable[tuple[float, float]], seconds: float) -> list[tuple[float, float]]:
-    """Of windows that begin with one of the moments: when, and what falls into them."""
+    """Return each window that begins with one of the moments, as its begin and its sum of units."""
     ordered = sorted(moments)
-    before = [0.0, *accumulate(units for _, units in ordered)]
-    found, end = [], 0
+    sums = [0.0, *accumulate(units for _, units in ordered)]
+    windows, end = [], 0
     for first, (moment, _) in enumerate(ordered):
         while end < len(ordered) and ordered[end][0] < moment + seconds:
             end += 1
-        found.append((moment, before[end] - before[first]))
-    return found
+        windows.append((moment, sums[end] - sums[first]))
+    return windows
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Workers that share a rate; the items that they read are of such sizes, in read units."""
+    """Workers that share a rate. The items that they read have sizes in read units."""
 
     rate: float
     workers: int
@@ -114,8 +116,8 @@ class Fleet:
             expected = max(0.5, items * mean)
             if chance.random() < self.cut_short:  # the segment ended in it
                 items = chance.randint(1, items)
-            drawn = sum(chance.uniform(self.smallest, self.largest) for _ in range(min(items, 9)))
-            return expected, max(0.5, drawn * max(1.0, items / 9))
+            units = sum(chance.uniform(self.smallest, self.largest) for _ in range(min(items, 9)))
+            return expected, max(0.5, units * max(1.0, items / 9))
 
         return Requests(
             Budget(max_rate=self.share),
@@ -143,34 +145,30 @@ fleets = st.builds(
 @example(fleet=Fleet(6.0, 1, 2, 0.375, 0.5, latency=0.1108, cut_short=0.5, seed=7204))
 @example(fleet=Fleet(48.017, 7, 1, 0.375, 0.5, latency=0.0508, cut_short=0.5, seed=9587))
 def test_the_rate_is_used_and_never_exceeded(fleet: Fleet) -> None:
-    """The three bars: of any ten seconds, of the run, and of any one second."""
+    """The limits hold for each ten seconds, for the run, and for each second."""
     seconds = 25.0
     workers = fleet.run(seconds)
-    spent = 0.0
-    for one in workers:
-        in_flight = fleet.at_once * one.widest
-        for moments, seconds_of in ((one.sent, 1.0), (one.answered, 1.0 + fleet.latency)):
-            most = fleet.share * seconds_of + in_flight + 1e-6
-            assert all(units <= most for _, units in in_windows(moments, 1.0))
-        surprises = fleet.at_once * one.budget.surprise
-        assert one.budget.spent <= fleet.share * seconds + surprises + 1e-6
-        assert surprises > 0 or one.budget.spent <= 1.02 * fleet.share * seconds
-        spent += one.budget.spent
+    for worker in workers:
+        in_flight = fleet.at_once * worker.widest
+        for moments, seconds_of in ((worker.requests, 1.0), (worker.answered, 1.0 + fleet.latency)):
+            maximum = fleet.share * seconds_of + in_flight + 1e-6
+            assert all(units <= maximum for _, units in in_windows(moments, 1.0))
+        surprises = fleet.at_once * worker.budget.surprise
+        assert worker.budget.spent <= fleet.share * seconds + surprises + 1e-6
+        assert surprises > 0 or worker.budget.spent <= 1.02 * fleet.share * seconds
     if not can_use(fleet, workers):
         return
     first = 2.0  # the first pages have been earned and sent
-    together = [moment for one in workers for moment in one.sent if moment[0] >= first]
+    together = [moment for worker in workers for moment in worker.requests if moment[0] >= first]
     for began, units in in_windows(together, 10.0):
         assert began + 10.0 > seconds or units >= 0.95 * fleet.rate * 10.0
 
 
 def can_use(fleet: Fleet, workers: list[Requests]) -> bool:
-    """Whether so many requests at once, of such pages, can use the rate, and no page is so large
-    that one more or less counts.
-    """
-    widest = max(one.widest for one in workers)
-    least = min(min(cost for _, cost in one.sent) for one in workers)
-    able = fleet.at_once * least / (fleet.latency + LATE_SECONDS)
+    """Return if the requests in flight can use the rate, and no single page is too large."""
+    widest = max(worker.widest for worker in workers)
+    cheapest = min(cost for worker in workers for _, cost in worker.requests)
+    able = fleet.at_once * cheapest / (fleet.latency + LATE_SECONDS)
     return able >= 1.25 * fleet.share and widest <= 0.45 * fleet.share
 
 
@@ -180,16 +178,16 @@ def steady(rate: float, at_once: int, page: Callable[[float], Cost], latency: fl
 
 @pytest.mark.parametrize("rate", [50.0, 100.0, 200.0, 400.0])
 @pytest.mark.parametrize("at_once", [1, 8])
-def test_what_is_not_spent_is_used(rate: float, at_once: int) -> None:
-    """Half of the pages end with their segment, and leave most of what they had reserved."""
+def test_returned_units_are_used(rate: float, at_once: int) -> None:
+    """Half of the pages end with their segment, and return most of their reservation."""
     chance = random.Random(2)
     read = steady(rate, at_once, lambda room: (16.0, chance.choice([2.0, 16.0])), latency=0.004)
-    for began, units in in_windows(read.sent, 10.0):
+    for began, units in in_windows(read.requests, 10.0):
         assert began > 50.0 or units >= 0.95 * rate * 10.0
     assert read.budget.spent <= rate * 60.0
 
 
-def test_what_waits_longest_takes_what_another_page_leaves() -> None:
+def test_the_longest_waiting_page_takes_returned_units() -> None:
     budget = Budget(max_rate=10.0)
     first, second, third = (budget.reserve(0.0, 4.0) for _ in range(3))
     assert budget.wait(0.0, first) == pytest.approx(0.4)
@@ -200,7 +198,7 @@ def test_what_waits_longest_takes_what_another_page_leaves() -> None:
     assert budget.wait(0.4, third) == pytest.approx(0.45)
 
 
-def test_nobody_is_overtaken_but_where_there_is_enough_for_both() -> None:
+def test_a_page_overtakes_only_if_there_is_enough_for_both() -> None:
     budget = Budget(max_rate=10.0)
     large, small = budget.reserve(0.0, 4.0), budget.reserve(0.0, 0.5)
     assert budget.wait(0.2, small) == pytest.approx(0.25)
@@ -208,8 +206,8 @@ def test_nobody_is_overtaken_but_where_there_is_enough_for_both() -> None:
     assert budget.wait(0.45, large) == 0.0
 
 
-def test_while_none_waits_one_page_is_saved_up() -> None:
-    """So there is no burst after an hour of something else."""
+def test_an_idle_budget_saves_up_one_page() -> None:
+    """This prevents a burst after an hour of other work."""
     budget = Budget(max_rate=10.0)
     turn = budget.reserve(0.0, 2.0)
     assert budget.wait(0.2, turn) == 0.0
@@ -217,7 +215,7 @@ def test_while_none_waits_one_page_is_saved_up() -> None:
     assert sum(send(budget, 3_600.0, 2.0) == 0.0 for _ in range(10)) == 1
 
 
-def test_a_small_page_does_not_lose_what_a_large_one_has_left() -> None:
+def test_a_small_page_keeps_the_units_that_a_large_one_returned() -> None:
     budget = Budget(max_rate=10.0)
     large = budget.reserve(0.0, 4.0)
     assert budget.wait(0.4, large) == 0.0
@@ -237,7 +235,7 @@ def test_at_a_lower_rate_only_a_page_of_that_rate_is_saved_up() -> None:
     assert sum(send(budget, 3_600.0, 1.0) == 0.0 for _ in range(10)) == 10.0 * PAGE_SECONDS
 
 
-def test_a_turn_that_is_given_up_costs_nothing_and_holds_up_nobody() -> None:
+def test_a_cancelled_turn_costs_nothing_and_delays_nobody() -> None:
     budget = Budget(max_rate=10.0)
     first, second = budget.reserve(0.0, 4.0), budget.reserve(0.0, 1.0)
     budget.settle(0.05, first, 0.0)
@@ -245,7 +243,7 @@ def test_a_turn_that_is_given_up_costs_nothing_and_holds_up_nobody() -> None:
 
 
 def send(budget: Budget, now: float, units: float) -> float:
-    """Reserve and settle a page; seconds that it would have to wait."""
+    """Reserve and settle a page, and return the seconds that it would have to wait."""
     turn = budget.reserve(now, units)
     seconds = budget.wait(now, turn)
     budget.settle(now, turn, units if turn.is_sent else 0.0)
@@ -274,7 +272,7 @@ def test_units_run_out_before_they_are_overspent() -> None:
     assert budget.spent == pytest.approx(9.9)
 
 
-def test_units_under_way_count_as_spent() -> None:
+def test_units_in_flight_count_as_spent() -> None:
     budget = Budget(max_units=1.0)
     turn = budget.reserve(0.0, 0.5)
     budget.reserve(0.0, 0.5)
@@ -284,7 +282,7 @@ def test_units_under_way_count_as_spent() -> None:
     budget.reserve(0.0, 0.5)
 
 
-def test_a_page_waits_for_those_under_way_before_the_budget_is_called_spent() -> None:
+def test_a_page_waits_for_those_in_flight_before_the_budget_is_spent() -> None:
     """A page that is expected to be large may turn out small."""
     budget = Budget(max_units=130.0)
     assert not budget.must_wait(128.0)
@@ -296,13 +294,13 @@ def test_a_page_waits_for_those_under_way_before_the_budget_is_called_spent() ->
     assert budget.wait(0.0, budget.reserve(0.0, 128.0)) == 0.0
 
 
-def test_pages_shrink_to_a_part_of_what_a_second_earns_and_to_what_is_left() -> None:
+def test_pages_shrink_to_a_part_of_the_rate_and_to_the_remaining_units() -> None:
     assert Budget(max_rate=10.0).page_units(0.0) == 10.0 * PAGE_SECONDS
     assert Budget(max_rate=10.0, max_units=3.0).page_units(0.0) == 3.0
     assert Budget(max_rate=0.1).page_units(0.0) == 0.5
 
 
-def test_a_throttle_slows_all_down_to_a_share_of_what_was_read() -> None:
+def test_a_throttle_slows_all_pages_down_to_a_share_of_the_measured_rate() -> None:
     budget = throttled()
     turns = [budget.reserve(4.0, 10.0) for _ in range(5)]
     waits = [budget.wait(4.0, turn) for turn in turns]
@@ -319,7 +317,7 @@ def test_throttles_at_the_same_moment_are_one_event() -> None:
 
 
 def throttled() -> Budget:
-    """After four seconds at 1,000 units a second."""
+    """Return a budget that was throttled after four seconds at 1,000 units a second."""
     budget = Budget()
     for now in range(400):
         send(budget, now / 100, 10.0)
@@ -344,13 +342,13 @@ def test_throttling_never_lifts_the_user_s_rate() -> None:
 
 
 def read(budget: Budget, begin: float, end: float) -> None:
-    """A page of half a unit every tenth of a second."""
+    """Book half a unit every tenth of a second."""
     for tenth in range(round(10 * begin), round(10 * end)):
         budget.book(tenth / 10, 0.5)
 
 
-def test_what_waits_for_its_turn_is_paid_for_at_the_new_rate() -> None:
-    """Else a page that was queued at a tiny rate would hold up the pages of hours."""
+def test_waiting_pages_are_paid_for_at_the_new_rate() -> None:
+    """Otherwise a page that was queued at a tiny rate would delay the others for hours."""
     budget = Budget(max_rate=0.01)
     first = budget.reserve(0.0, 1.0)
     assert budget.wait(0.0, first) == pytest.approx(100.0)

@@ -1,4 +1,4 @@
-"""claims.md: every claim says how it is known, and its names are those of the live checks."""
+"""Check claims.md: each claim says how it is known, and the live ones name a live check."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Claim:
 
 
 def rows_below(head: str) -> list[str]:
-    """The rows of all tables with this first line."""
+    """Return the rows of all tables with this header line."""
     tables = re.findall(r"(?:^\|.*\n)+", CLAIMS.read_text(), re.MULTILINE)
     return [
         row for table in tables if table.startswith(f"{head}\n") for row in table.splitlines()[2:]
@@ -41,12 +41,12 @@ def test_each_row_of_the_tables_is_a_claim_of_a_kind() -> None:
 
 
 def test_live_claims_and_checks_of_the_suite_are_the_same() -> None:
-    named = {claim.where.strip("`") for claim in claims() if claim.known_by == "live"}
-    assert named == CHECKS.keys()
+    names = {claim.where.strip("`") for claim in claims() if claim.known_by == "live"}
+    assert names == CHECKS.keys()
 
 
-def test_results_are_those_of_checks() -> None:
-    """The table that the suite prints is pasted as it is."""
+def test_results_belong_to_checks() -> None:
+    """The table that the suite prints is pasted unchanged."""
     rows = [row.strip("| ").split(" | ") for row in rows_below(report.HEAD)]
     assert {name.strip("`") for name, *_ in rows} <= CHECKS.keys()
     assert {len(row) for row in rows} <= {len(report.HEAD.strip("| ").split(" | "))}
@@ -54,11 +54,11 @@ def test_results_are_those_of_checks() -> None:
 
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_a_check_is_made_by_the_suite(name: str) -> None:
-    """By its name, in one of its modules; that it is made, tests/e2e/test_live_suite.py shows."""
+    """A module names each check. tests/e2e/test_live_suite.py shows that it runs."""
     sources = (ROOT / "tests" / "live").glob("*.py")
-    made = [path.stem for path in sources if f'"{name}"' in path.read_text()]
-    assert len(made) >= 2, f"only in {made}"
-    assert "catalogue" in made
+    modules = [path.stem for path in sources if f'"{name}"' in path.read_text()]
+    assert len(modules) >= 2, f"only in {modules}"
+    assert "catalogue" in modules
 
 
 def test_documentation_is_a_page_of_aws() -> None:
@@ -73,7 +73,7 @@ def test_an_oracle_is_a_file_of_this_repository() -> None:
             assert (ROOT / claim.where).exists(), claim.where
 
 
-def test_an_assumption_says_where_it_is_made_and_why_it_is_no_check() -> None:
+def test_an_assumption_says_where_it_is_made_and_why_it_is_not_checked() -> None:
     for claim in claims():
         if claim.known_by == "assumption":
             file, _, heading = claim.where.partition(", ")

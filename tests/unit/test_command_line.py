@@ -1,4 +1,4 @@
-"""The command line as it is parsed: what options mean, what is refused, what help and TAB show."""
+"""Check how the command line is parsed: options, refusals, help and completion."""
 
 import inspect
 import os
@@ -23,7 +23,7 @@ from testing.servers import ROOT
 
 
 def commands(group: click.Command, *names: str) -> Any:
-    """Each command that does something, with its names."""
+    """Yield the names and the object of each command that is not a group."""
     children = getattr(group, "commands", {})
     if not children:
         yield names, group
@@ -32,24 +32,23 @@ def commands(group: click.Command, *names: str) -> Any:
 
 
 ALL = dict(commands(command))
-COMMANDS = {names: one for names, one in ALL.items() if isinstance(one, shared.Command)}
-"""Without help and completion, which are about the command itself."""
+COMMANDS = {names: child for names, child in ALL.items() if isinstance(child, shared.Command)}
+"""All commands except help and completion."""
 FLEET = {"runs"}
 
 
 def parsed(*arguments: str) -> Options:
-    """The options of `keyhop keys T` and these."""
+    """Return the options of `keyhop keys T` with these arguments."""
     return options_of(("keys",), "T", *arguments)
 
 
 def options_of(names: tuple[str, ...], *arguments: str) -> Options:
-    """The options of a command."""
     parent = command.make_context("keyhop", [names[0]])
     return Options(**COMMANDS[names].make_context(names[-1], [*arguments], parent).params)
 
 
 def test_a_value_may_look_like_an_option_after_an_equals_sign_only() -> None:
-    """A forgotten value would otherwise name a directory `--resume`, and resume nothing."""
+    """Otherwise a forgotten value would name a directory `--resume`, and resume nothing."""
     assert parsed("--separator=--", "--output=-x").separator == "--"
     assert parsed("--separator", "-").separator == "-"
     for wrong in (
@@ -62,13 +61,13 @@ def test_a_value_may_look_like_an_option_after_an_equals_sign_only() -> None:
             parsed(*wrong)
 
 
-def test_numbers_may_be_negative_and_are_refused_as_numbers() -> None:
+def test_a_negative_number_is_parsed_as_a_value_and_refused() -> None:
     with pytest.raises(click.BadParameter, match=r"'-1\.5' is not a number above 0"):
         parsed("--max-read-units", "-1.5")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", ""])
-def test_what_is_no_number_is_no_rate_no_share_and_no_whole_number(text: str) -> None:
+def test_a_rate_a_share_and_a_count_must_be_numbers(text: str) -> None:
     for name in ("--max-read-rate", "--verify", "--segments", "--give-up-after"):
         with pytest.raises(click.BadParameter, match=f"'{text}' is not a"):
             parsed(name, text)
@@ -80,7 +79,7 @@ def test_zero_seconds_of_grace_are_possible() -> None:
         options_of(("index", "verify"), "T", "--grace", "nan")
 
 
-def test_threads_are_given_by_the_flag() -> None:
+def test_threads_are_set_by_the_flag() -> None:
     assert [parsed().threads, parsed("--threads", "3").threads] == [None, 3]
 
 
@@ -89,16 +88,24 @@ def test_an_empty_value_is_a_value() -> None:
 
 
 @pytest.mark.parametrize("names", COMMANDS)
-def test_an_option_has_one_help_and_one_meaning_wherever_it_is(names: tuple[str, ...]) -> None:
-    """But those which only share a name: what they are of differs."""
-    own = {"--dry-run", "--output", "--resume", "--separator", "--metadata", "--logical", "--stack"}
-    own |= {"--max-cost", "--max-read-units", "--queue", "--accept", "--dry-run", "--show-keys"}
-    own |= {"--limit", "--count", "--follow", "--remote"}
+def test_an_option_has_the_same_help_and_meaning_in_all_commands(names: tuple[str, ...]) -> None:
+    """The exceptions are options that share a name only."""
+    different = {
+        "--accept",
+        "--count",
+        "--dry-run",
+        "--follow",
+        "--limit",
+        "--logical",
+        "--max-cost",
+    }
+    different |= {"--max-read-units", "--metadata", "--output", "--queue", "--remote", "--resume"}
+    different |= {"--separator", "--show-keys", "--stack"}
     for option in COMMANDS[names].params:
-        for other in (one for each in COMMANDS.values() for one in each.params):
-            a_page = "html" in f"{getattr(option, 'help', '')}{getattr(other, 'help', '')}"
-            if option.opts == other.opts and not own & set(option.opts) and not a_page:
-                assert option.to_info_dict() == other.to_info_dict()
+        for same in (parameter for each in COMMANDS.values() for parameter in each.params):
+            a_page = "html" in f"{getattr(option, 'help', '')}{getattr(same, 'help', '')}"
+            if option.opts == same.opts and not different & set(option.opts) and not a_page:
+                assert option.to_info_dict() == same.to_info_dict()
 
 
 CALLS = {
@@ -115,10 +122,10 @@ CALLS = {
 
 @pytest.mark.parametrize("names", COMMANDS)
 def test_each_command_has_a_public_call_with_its_dry_run(names: tuple[str, ...]) -> None:
-    """A dry run of a list of keys is a call of its own: estimate_keys."""
+    """The dry run of a list of keys is a separate call, estimate_keys."""
     call = attrgetter(CALLS[names])(keyhop_library)
     arguments = set(inspect.signature(call).parameters)
-    flags = {one.name for one in COMMANDS[names].params}
+    flags = {parameter.name for parameter in COMMANDS[names].params}
     assert call.__doc__
     assert ("dry_run" in flags) == ("dry_run" in arguments or names == ("keys",))
 
@@ -129,11 +136,11 @@ WALKING = {
 }
 
 
-def test_what_walks_a_table_has_a_maximum_cost_and_nothing_else_has() -> None:
-    """Nothing ends a cutover, a rollback, a removal or the end of a re-key half way."""
-    limited = {names for names, of in COMMANDS.items() if "max_cost" in {p.name for p in of.params}}
-    assert limited == WALKING
+def test_only_commands_that_walk_a_table_have_a_maximum_cost() -> None:
+    """A cutover, a rollback, a removal or the end of a re-key never stops half way."""
     for names in COMMANDS:
+        flags = {parameter.name for parameter in COMMANDS[names].params}
+        assert ("max_cost" in flags) == (names in WALKING)
         arguments = inspect.signature(attrgetter(CALLS[names])(keyhop_library)).parameters
         assert ("max_cost" in arguments) == (names in WALKING)
 
@@ -142,13 +149,13 @@ WITHOUT_DRY_RUN = {("rekey", "plan")}
 
 
 def test_a_command_that_asks_can_show_what_would_happen() -> None:
-    """The plan of a re-key changes nothing itself."""
-    flags = {names: {flag for one in of.params for flag in one.opts} for names, of in ALL.items()}
-    asking = {names for names, of in flags.items() if {"--yes", "-y"} <= of}
-    showing = {names for names, of in flags.items() if {"--dry-run", "-n"} <= of}
+    """The plan of a re-key changes nothing, so it needs no dry run."""
+    flags = {names: {flag for p in child.params for flag in p.opts} for names, child in ALL.items()}
+    asking = {names for names in ALL if {"--yes", "-y"} <= flags[names]}
+    showing = {names for names in ALL if {"--dry-run", "-n"} <= flags[names]}
     assert asking - showing == WITHOUT_DRY_RUN
     assert not {("rekey", name) for name in ("throttle", "pause", "resume")} & asking
-    assert {flag for of in flags.values() for flag in of} & {"--anyway", "--plan"} == set()
+    assert set().union(*flags.values()) & {"--anyway", "--plan"} == set()
 
 
 @pytest.mark.parametrize("names", COMMANDS)
@@ -156,8 +163,8 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
     text = CliRunner().invoke(command, [*names, "--help"]).output
     of_a_table = ("Where the table is:", "--endpoint-url URL", "TABLE  name or ARN")
     of_a_deployment = ("Where the deployment is:", "--stack NAME", "--region NAME")
-    for said in (*(of_a_deployment if names[0] in FLEET else of_a_table), "-h, --help"):
-        assert said in text
+    for part in (*(of_a_deployment if names[0] in FLEET else of_a_table), "-h, --help"):
+        assert part in text
 
 
 @pytest.mark.parametrize(
@@ -202,7 +209,7 @@ def test_every_help_has_sections_and_says_what_arguments_are(names: tuple[str, .
         ),
     ],
 )
-def test_a_wrong_input_is_told_with_the_command_and_a_suggestion(
+def test_a_wrong_input_is_reported_with_the_command_and_a_suggestion(
     arguments: tuple[str, ...], says: str
 ) -> None:
     result = keyhop(*arguments)
@@ -251,21 +258,21 @@ def test_bash_completes_by_the_script_that_is_printed() -> None:
         program = Path(folder) / "keyhop"
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m keyhop "$@"\n')
         program.chmod(0o755)
-        told = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", ask, program], capture_output=True, text=True, check=False
         )
-    assert told.stdout.split() == ["text", "typed-json"], told.stderr
+    assert process.stdout.split() == ["text", "typed-json"], process.stderr
 
 
 def test_keyhop_alone_prints_its_help_and_so_does_a_group() -> None:
     for names in ((), ("index",), ("shards",)):
-        alone, asked = keyhop(*names), keyhop(*names, "--help")
-        assert (alone.status, alone.out, alone.err) == (0, asked.out, "")
-        assert keyhop("help", *names).out == keyhop(*names, "-h").out == asked.out
+        bare, help_text = keyhop(*names), keyhop(*names, "--help")
+        assert (bare.status, bare.out, bare.err) == (0, help_text.out, "")
+        assert keyhop("help", *names).out == keyhop(*names, "-h").out == help_text.out
 
 
 @pytest.mark.parametrize("names", ALL)
-def test_help_of_a_command_is_what_it_says_of_itself(names: tuple[str, ...]) -> None:
+def test_the_two_ways_to_a_commands_help_print_the_same(names: tuple[str, ...]) -> None:
     assert keyhop("help", *names).out == keyhop(*names, "--help").out
 
 
@@ -282,10 +289,8 @@ def test_help_begins_with_examples_and_fits_80_columns(
 
 
 @pytest.mark.parametrize("names", [names for names in ALL if names])
-def test_help_is_readable_in_40_columns(
-    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only a name, or a command to copy, may be longer."""
+def test_help_suits_40_columns(names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only names and commands to copy may be longer."""
     monkeypatch.setenv("COLUMNS", "40")
     lines = keyhop(*names, "--help").out.decode().splitlines()
     long = [line for line in lines if len(line) > 40]
@@ -322,24 +327,24 @@ PLACE = ("--region", "eu-west-1", "--profile", "p", "--format", "typed-json", "-
 
 
 @pytest.mark.parametrize("before", range(3))
-def test_what_all_commands_take_stands_before_them_or_after(
+def test_common_options_are_accepted_before_and_after_a_command(
     before: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before `index`, between `index` and `build`, and after both; what stands last counts."""
-    seen: list[Options] = []
-    monkeypatch.setattr("keyhop.cli.index_actions.run", lambda options: seen.append(options) or 0)
+    """They work before `index`, between `index` and `build`, and after both; the last one wins."""
+    calls: list[Options] = []
+    monkeypatch.setattr("keyhop.cli.index_actions.run", lambda options: calls.append(options) or 0)
     words = [["index"], ["build", "T"], []]
     words.insert(before, list(PLACE))
     assert keyhop(*(word for group in words for word in group)).status == 0
-    (options,) = seen
+    (options,) = calls
     assert (options.region, options.profile, options.format) == ("eu-west-1", "p", "typed-json")
     assert (options.quiet, options.stack) == (True, None)
     keyhop("--region", "a", "index", "--region", "b", "build", "T", "--region", "c")
     keyhop("--region", "a", "index", "--region", "b", "build", "T")
-    assert [one.region for one in seen[1:]] == ["c", "b"]
+    assert [call.region for call in calls[1:]] == ["c", "b"]
 
 
-def test_what_a_command_does_not_take_is_refused_before_it_too() -> None:
+def test_an_option_that_a_command_lacks_is_refused_before_it_too() -> None:
     result = keyhop("--endpoint-url", "http://127.0.0.1:1", "runs", "list")
     assert result.status == 2
     assert "keyhop runs list: No such option" in result.err
@@ -355,22 +360,22 @@ def test_the_endpoint_may_be_given_by_the_environment(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("arguments", "meant"),
+    ("arguments", "suggestion"),
     [
         (("--quie", "keys", "T"), "--quiet"),
         (("keys", "T", "--max-read-rat", "1"), "--max-read-rate"),
         (("index", "--reg", "x", "build", "T"), "--region"),
     ],
 )
-def test_an_option_is_not_shortened_but_suggested(arguments: tuple[str, ...], meant: str) -> None:
+def test_a_shortened_option_gets_a_suggestion(arguments: tuple[str, ...], suggestion: str) -> None:
     result = keyhop(*arguments)
     assert result.status == 2
     assert "No such option" in result.err
-    assert meant in result.err
+    assert suggestion in result.err
 
 
 def test_help_imports_nothing_that_only_commands_need() -> None:
-    """The TAB key and --help answer at once."""
+    """Completion and --help must respond without delay."""
     program = (
         "import sys; from keyhop.cli.main import main; main(['keys', '--help']);"
         "print(sorted({'boto3', 'botocore', 'rich', 'cattrs', 's3transfer'} & set(sys.modules)))"
@@ -381,7 +386,7 @@ def test_help_imports_nothing_that_only_commands_need() -> None:
     assert process.stdout.splitlines()[-1] == "[]"
 
 
-def test_help_to_a_reader_that_has_gone_ends_as_other_output_does() -> None:
+def test_help_for_a_closed_pipe_ends_with_status_141() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     process = subprocess.run(
@@ -414,7 +419,7 @@ def test_help_to_a_reader_that_has_gone_ends_as_other_output_does() -> None:
         ("html", "--format"),
     ],
 )
-def test_a_format_is_no_directory(
+def test_a_format_is_not_accepted_as_a_directory(
     command: list[str],
     name: str,
     advice: str,

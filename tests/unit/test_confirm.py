@@ -1,4 +1,4 @@
-"""The question before something is written, or costs more than a little."""
+"""Check the question before a command writes, or costs more than a little."""
 
 import io
 import os
@@ -22,46 +22,46 @@ ACT = "build the key index of Orders"
 
 @dataclass
 class Terminal:
-    """A terminal seen from a person's side, and, in `ask`, from the command's."""
+    """A terminal. Its methods are the user's side, except for `ask`, the command's side."""
 
-    side: int
-    typed: TextIO
-    shown: TextIO
+    user_side: int
+    stdin: TextIO
+    stderr: TextIO
     monkeypatch: pytest.MonkeyPatch
 
     def types(self, text: str) -> None:
-        os.write(self.side, text.encode())
+        os.write(self.user_side, text.encode())
 
     def shows(self, text: str) -> bool:
-        """A terminal hands on what was written in pieces: as many of them as there are."""
-        shown = ""
-        while text not in shown and select.select([self.side], [], [], 5)[0]:
-            shown += os.read(self.side, 10_000).decode().replace("\r\n", "\n")
-        return text in shown
+        """Read until the text was shown; a terminal passes output on in pieces."""
+        output_text = ""
+        while text not in output_text and select.select([self.user_side], [], [], 5)[0]:
+            output_text += os.read(self.user_side, 10_000).decode().replace("\r\n", "\n")
+        return text in output_text
 
     def ask(self, stop: Event | None = None) -> None:
-        with self.monkeypatch.context() as here:  # not in a fixture: pytest has its own streams
-            here.setattr(sys, "stdin", self.typed)
-            here.setattr(sys, "stderr", self.shown)
+        with self.monkeypatch.context() as context:  # not in a fixture: pytest has its own streams
+            context.setattr(sys, "stdin", self.stdin)
+            context.setattr(sys, "stderr", self.stderr)
             confirm(ACT, lambda: FACTS, yes=False, stop=stop or Event())
 
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    side, other = pty.openpty()
+    user_side, command_side = pty.openpty()
     with (
-        os.fdopen(other, "r", encoding="utf-8") as typed,
-        os.fdopen(os.dup(other), "w", encoding="utf-8") as shown,
+        os.fdopen(command_side, "r", encoding="utf-8") as stdin,
+        os.fdopen(os.dup(command_side), "w", encoding="utf-8") as stderr,
     ):
-        yield Terminal(side, typed, shown, monkeypatch)
-    os.close(side)
+        yield Terminal(user_side, stdin, stderr, monkeypatch)
+    os.close(user_side)
 
 
 def never() -> list[tuple[str, str]]:
     raise AssertionError("a sample was read for nobody")
 
 
-def test_a_yes_at_a_terminal_goes_on_and_the_facts_stand_above_it(terminal: Terminal) -> None:
+def test_a_yes_continues_and_the_facts_are_shown_above_the_question(terminal: Terminal) -> None:
     terminal.types("Yes\n")
     terminal.ask()
     assert terminal.shows(
@@ -70,7 +70,7 @@ def test_a_yes_at_a_terminal_goes_on_and_the_facts_stand_above_it(terminal: Term
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "yess\n", "\x04"])
-def test_anything_else_ends_before_anything_is_done(terminal: Terminal, answer: str) -> None:
+def test_any_other_answer_ends_the_command(terminal: Terminal, answer: str) -> None:
     terminal.types(answer)
     with pytest.raises(CannotStart, match="nothing more was done"):
         terminal.ask()
@@ -85,22 +85,22 @@ def test_ctrl_c_at_the_question_ends_it(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("stream", ["stdin", "stderr"])
 @pytest.mark.parametrize("is_closed", [True, False])
-def test_without_a_terminal_it_must_be_told_yes_and_nothing_is_read(
+def test_without_a_terminal_yes_is_required_and_nothing_is_read(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, stream: str, is_closed: bool
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", terminal.typed)
-    monkeypatch.setattr(sys, "stderr", terminal.shown)
+    monkeypatch.setattr(sys, "stdin", terminal.stdin)
+    monkeypatch.setattr(sys, "stderr", terminal.stderr)
     monkeypatch.setattr(sys, stream, None if is_closed else io.StringIO())
     sentence = "This would build the key index of Orders, but there is no terminal on which"
     with pytest.raises(CannotStart, match=rf"^{sentence} to confirm it: add --yes\.$"):
         confirm(ACT, never, yes=False, stop=Event())
 
 
-def test_yes_asks_nobody() -> None:
+def test_yes_skips_the_question() -> None:
     confirm(ACT, never, yes=True, stop=Event())
 
 
-def test_the_place_is_told_by_the_arn() -> None:
+def test_the_place_is_read_from_the_arn() -> None:
     assert [*place(ARN, Endpoint(region="us-east-1"))] == [
         ("account", "123456789012"),
         ("region", "eu-west-1"),

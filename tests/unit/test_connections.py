@@ -1,4 +1,4 @@
-"""Connections on loopback, to servers that do what servers and networks do."""
+"""Check connections on loopback, with servers that behave like servers and networks."""
 
 import os
 import socket
@@ -36,13 +36,13 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Amzn-RequestId: one\r\n\r\n{}"
 def server(
     *plans: list[bytes | None], wrap: Callable[[socket.socket], socket.socket] = lambda plain: plain
 ) -> Iterator[tuple[str, list[int]]]:
-    """Serves as many connections as there are plans: what to send for each request, in turn.
+    """Serve one connection per plan, which has an answer to each request in turn.
 
-    None: say nothing, and hold the connection open. After its last answer it is closed. Yields the
-    address, and the numbers of the connections that requests came by.
+    An answer of None holds the connection open without a word. A connection is closed after its
+    last answer. Yields the address, and the number of the connection of each request.
     """
     used: list[int] = []
-    held = []
+    open_connections = []
 
     def accept() -> None:
         for number, plan in enumerate(plans):
@@ -64,7 +64,7 @@ def server(
             if received:
                 used.append(number)
             if answer is None:
-                held.append(connection)
+                open_connections.append(connection)
                 return
             connection.sendall(answer)
         connection.close()
@@ -72,7 +72,7 @@ def server(
     with socket.create_server(("127.0.0.1", 0)) as listener:
         Thread(target=accept, daemon=True).start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", used
-    for connection in held:
+    for connection in open_connections:
         connection.close()
 
 
@@ -80,7 +80,7 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
     with server([OK, OK, OK]) as (url, used):
         connections = Connections(url)
         answers = [connections.ask(REQUEST) for _ in range(3)]
-    assert [(one.status, one.content) for one in answers] == 3 * [(200, b"{}")]
+    assert [(answer.status, answer.content) for answer in answers] == 3 * [(200, b"{}")]
     assert answers[0].headers() == {"content-length": "2", "x-amzn-requestid": "one"}
     assert used == [0, 0, 0]
 
@@ -94,14 +94,14 @@ def test_a_connection_is_kept_for_the_next_request() -> None:
         OK + b"more than it said",
     ],
 )
-def test_one_that_cannot_be_used_again_is_replaced(last: bytes) -> None:
+def test_a_connection_that_cannot_be_reused_is_replaced(last: bytes) -> None:
     with server([last, OK], [OK]) as (url, used):
         connections = Connections(url)
         assert [connections.ask(REQUEST).content for _ in range(2)] == [b"{}", b"{}"]
     assert used[-1] == 1
 
 
-def test_one_that_the_server_has_closed_is_replaced_before_anything_is_sent() -> None:
+def test_a_connection_that_the_server_closed_is_replaced_before_a_send() -> None:
     with server([OK], [OK]) as (url, used):
         connections = Connections(url)
         connections.ask(REQUEST)
@@ -134,7 +134,7 @@ def test_a_large_answer_comes_in_pieces() -> None:
         (b"x" * (1 << 18), HTTPClientError),
     ],
 )
-def test_half_an_answer_may_be_asked_for_again_and_counts_as_served(
+def test_a_request_with_half_an_answer_may_be_retried_and_counts_as_served(
     answer: bytes | None, error: type[Exception]
 ) -> None:
     with server([answer], [OK]) as (url, used):
@@ -147,7 +147,7 @@ def test_half_an_answer_may_be_asked_for_again_and_counts_as_served(
     assert used == [0, 1]
 
 
-def test_no_answer_may_be_asked_for_again_and_counts_as_served() -> None:
+def test_a_request_without_an_answer_may_be_retried_and_counts_as_served() -> None:
     with server([None], [None]) as (url, used):
         connections = Connections(url, read_timeout=0.2)
         for _ in range(2):
@@ -155,11 +155,11 @@ def test_no_answer_may_be_asked_for_again_and_counts_as_served() -> None:
                 connections.ask(REQUEST)
             assert is_transient(raised.value)
             assert may_have_been_served(raised.value)
-        while sorted(used) != [0, 1]:  # however late the server is
+        while sorted(used) != [0, 1]:  # the server may be late
             pass
 
 
-def test_nobody_there() -> None:
+def test_a_refused_connection_may_be_retried() -> None:
     with pytest.raises(EndpointConnectionError) as raised:
         Connections(f"http://127.0.0.1:{free_port()}").ask(REQUEST)
     assert is_transient(raised.value)
@@ -168,19 +168,19 @@ def test_nobody_there() -> None:
         Connections("http://no-such-host.invalid").ask(REQUEST)
 
 
-def test_a_name_that_is_none_is_nobody() -> None:
+def test_an_invalid_host_name_is_a_connection_error() -> None:
     with pytest.raises(EndpointConnectionError):
         Connections(f"http://{'x' * 70}.example").ask(REQUEST)
 
 
-def test_nobody_answers_the_handshake(tmp_path: Path) -> None:
+def test_an_unanswered_handshake_times_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(ConnectTimeoutError):
             Connections(url, str(certificate(tmp_path)), connect_timeout=0.2).ask(REQUEST)
 
 
-def test_the_parents_connections_are_not_those_of_a_child() -> None:
+def test_a_child_process_opens_new_connections() -> None:
     with server([OK, OK], [OK]) as (url, used):
         connections = Connections(url)
         connections.ask(REQUEST)
@@ -195,11 +195,11 @@ def test_the_parents_connections_are_not_those_of_a_child() -> None:
 
 
 def certificate(folder: Path, address: str = "127.0.0.1") -> Path:
-    """A certificate for `address`, its key beside it, as a file that may be trusted."""
+    """Write a certificate for `address` with its key, to a file that may be trusted."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test")])
     now = datetime.now(UTC)
-    made = (
+    signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -212,7 +212,7 @@ def certificate(folder: Path, address: str = "127.0.0.1") -> Path:
     )
     path = folder / f"{address}.pem"
     path.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
+        signed.public_bytes(serialization.Encoding.PEM)
         + key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -228,7 +228,7 @@ def serving(path: Path) -> Callable[[socket.socket], socket.socket]:
     return lambda plain: context.wrap_socket(plain, server_side=True)
 
 
-def test_tls_is_spoken_with_whom_the_bundle_trusts(tmp_path: Path) -> None:
+def test_tls_accepts_a_server_that_the_bundle_trusts(tmp_path: Path) -> None:
     path = certificate(tmp_path)
     with server([OK, OK], wrap=serving(path)) as (url, used):
         connections = Connections(url.replace("http:", "https:"), str(path))
@@ -237,7 +237,7 @@ def test_tls_is_spoken_with_whom_the_bundle_trusts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trusted", ["other", "of another host", "none", "nothing in it"])
-def test_tls_with_anybody_else_is_refused(trusted: str, tmp_path: Path) -> None:
+def test_tls_refuses_other_servers(trusted: str, tmp_path: Path) -> None:
     (tmp_path / "shown").mkdir()
     path = certificate(tmp_path / "shown", "127.0.0.2" if "host" in trusted else "127.0.0.1")
     bundle = path if "host" in trusted else certificate(tmp_path)
@@ -265,5 +265,5 @@ def test_tls_with_anybody_else_is_refused(trusted: str, tmp_path: Path) -> None:
         ("https://Example.COM", "example.com"),
     ],
 )
-def test_the_host_header_is_the_one_that_is_signed(url: str, host: str) -> None:
+def test_the_host_is_in_the_form_that_is_signed(url: str, host: str) -> None:
     assert Connections(url).host == host

@@ -1,8 +1,9 @@
-"""Keys handed to a function, a queue, a machine: each at least once, failures by name, no key lost.
+"""Check how keys are delivered to a function, a queue or a state machine.
 
-The receivers are fakes that answer as the services do (their API references): a function that fails
-has a FunctionError and status 200; SQS tells of each message; a name of Step Functions is taken for
-ever once its execution is over.
+Each key is sent at least once, each failure names its key, and no key is lost. The receivers are
+fakes that answer as the API references of the services say: a function that fails has a
+FunctionError and status 200, SQS reports on each message, and Step Functions never accepts the name
+of a finished execution again.
 """
 
 import hashlib
@@ -52,7 +53,7 @@ SECRET = "customer-4711@example.org"
 
 
 class Clock:
-    """Time that passes when somebody waits for it, and a little when somebody looks."""
+    """A clock that advances with each wait, and a little with each reading."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -63,7 +64,7 @@ class Clock:
 
 
 class Waiting(Event):
-    """The run's stop; waiting for it takes no time but the clock's."""
+    """The stop event of a run; waiting for it advances the clock only."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -94,34 +95,34 @@ def outcomes(rows: Any) -> dict[str, str]:
 
 
 def refused(code: str, status: int = 400, message: str = "") -> ClientError:
-    told: Any = {
+    response: Any = {
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": status},
     }
-    return ClientError(told, "Call")
+    return ClientError(response, "Call")
 
 
 class Function:
-    """A Lambda function, which does `work` with each payload: its answer, or an exception."""
+    """A Lambda function that calls `work` with each payload and returns its answer or error."""
 
     def __init__(self, work: Callable[[dict[str, Any]], Any]) -> None:
         self.work = work
         self.payloads: list[dict[str, Any]] = []
 
-    def invoke(self, **given: Any) -> dict[str, Any]:
-        assert given["FunctionName"] == FUNCTION
-        assert given["InvocationType"] == "RequestResponse"
-        assert len(given["Payload"]) <= 6 * 1024 * 1024
-        assert given["Payload"].isascii(), "as many bytes as characters"
-        payload = json.loads(given["Payload"])
+    def invoke(self, **arguments: Any) -> dict[str, Any]:
+        assert arguments["FunctionName"] == FUNCTION
+        assert arguments["InvocationType"] == "RequestResponse"
+        assert len(arguments["Payload"]) <= 6 * 1024 * 1024
+        assert arguments["Payload"].isascii(), "as many bytes as characters"
+        payload = json.loads(arguments["Payload"])
         self.payloads.append(payload)
         try:
             answer, error = self.work(payload), {}
         except (ClientError, ReadTimeoutError, ConnectionClosedError):
             raise
         except Exception as error_:
-            told = {"errorMessage": str(error_), "errorType": type(error_).__name__}
-            answer, error = told, {"FunctionError": "Unhandled"}
+            answer = {"errorMessage": str(error_), "errorType": type(error_).__name__}
+            error = {"FunctionError": "Unhandled"}
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         return {"StatusCode": 200, "Payload": io.BytesIO(content), **error}
 
@@ -137,7 +138,7 @@ FULL = refused("TooManyRequestsException", 429)
 BROKEN = ConnectionClosedError(endpoint_url="https://lambda")
 LATE = ReadTimeoutError(endpoint_url="https://lambda")
 DONE = [b"", None, "done", 7, [], {}, {"ok": True}, {"failed": []}]
-"""Whatever names no failed key says that all are done."""
+"""Responses that name no failed key, so all keys are done."""
 NONSENSE = [b"<html>", b"\xff"] + [
     {"failed": failed}
     for failed in ("all", {"a": 1}, [4], [-1], ["nobody"], [True], [None], [[0]], [{}])
@@ -147,26 +148,26 @@ ASLEEP = [
     ("ResourceNotReadyException", 502),
     ("ResourceConflictException", 409),
 ]
-"""Of a function that was idle for weeks: Lambda has not begun with what it refuses."""
+"""Errors of a function that was idle for weeks: Lambda refuses the request before it starts."""
 
 
 def answering(*steps: Any) -> Callable[[dict[str, Any]], Any]:
-    """A function that takes a step for each payload, and the last one again and again.
+    """Return a function that takes the next step for each payload, and repeats the last one.
 
     A step is an answer, or an exception.
     """
-    left = [*steps]
+    remaining = [*steps]
 
     def step(payload: dict[str, Any]) -> Any:
-        taken = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(taken, Exception):
-            raise taken
-        return taken
+        answer = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     return step
 
 
-def test_a_function_gets_each_key_once_in_batches_that_say_what_they_are() -> None:
+def test_a_function_gets_each_key_once_in_batches_with_ids() -> None:
     effect, function = invoke(lambda payload: None)
     keys = [*KEYS[:-1], "ä"]
     assert outcomes(effect.apply(page(keys))) == dict.fromkeys(keys, "sent")
@@ -183,7 +184,7 @@ def test_a_function_gets_each_key_once_in_batches_that_say_what_they_are() -> No
     [
         *(([answer], 1, "") for answer in DONE),
         ([CRASH, CRASH, {}], 3, ""),
-        # Lambda refuses by 429 whatever is at its limit: nothing was done, so no key has failed.
+        # 429 means that Lambda is at its limit: nothing was done, so no key has failed.
         ([*[FULL] * 8, *[BROKEN] * 2, None], 11, ""),
         *(([*[refused(*why, "It will be ready shortly.")] * 4, None], 5, "") for why in ASLEEP),
         *(([answer], 3, "its response") for answer in NONSENSE[:2]),
@@ -192,23 +193,23 @@ def test_a_function_gets_each_key_once_in_batches_that_say_what_they_are() -> No
         ([LATE], 3, f"within {ANSWER_SECONDS:g} seconds"),
     ],
 )
-def test_a_batch_is_sent_again_as_it_was_and_its_keys_have_failed_after_three_tries(
+def test_a_batch_is_sent_again_unchanged_and_its_keys_fail_after_three_tries(
     steps: list[Any], invocations: int, why: str
 ) -> None:
-    """No key is quoted; what is no failure of the function is no try."""
+    """No error quotes a key, and only a failure of the function itself counts as a try."""
     effect, function = invoke(answering(*steps), usage=(usage := Usage()))
     rows = effect.apply(page(KEYS[:4]))
     assert outcomes(rows) == dict.fromkeys(KEYS[:4], "failed" if why else "sent")
     assert function.payloads == [function.payloads[0]] * invocations
     (error,) = {row["error"]["S"] if "error" in row else "" for row in rows}
     assert (why in error, bool(error)) == (True, bool(why))
-    assert not any(told in error for told in (SECRET, "nobody", "customer"))
+    assert not any(key in error for key in (SECRET, "nobody", "customer"))
     if FULL in steps:
         assert usage.throttles.total() == 8
 
 
-def test_one_key_in_ten_that_fails_is_sent_again_alone_and_is_then_told() -> None:
-    """The others are not sent again; the key that fails for good is named, with no key in why."""
+def test_one_key_in_ten_that_fails_is_sent_again_alone_and_then_reported() -> None:
+    """The other keys are not sent again. The failed row names its key; its error does not."""
     tried: Counter[str] = Counter()
 
     def fails_some(payload: dict[str, Any]) -> Any:
@@ -221,7 +222,7 @@ def test_one_key_in_ten_that_fails_is_sent_again_alone_and_is_then_told() -> Non
     assert outcomes(effect.apply(page(keys))) == dict.fromkeys(keys, "sent")
     assert tried == {key: 2 if key[-1] == "5" else 1 for key in keys}
     ids = [payload["batch"] for payload in function.payloads]
-    assert len(set(ids)) == 4, "those that come again are a batch of their own"
+    assert len(set(ids)) == 4, "keys that are sent again form a new batch"
     assert usage.retries == 2
 
     effect, function = invoke(lambda payload: {"failed": [k for k in payload["keys"] if "5" in k]})
@@ -234,7 +235,7 @@ def test_one_key_in_ten_that_fails_is_sent_again_alone_and_is_then_told() -> Non
     assert "customer" not in error
 
 
-def test_a_function_that_is_full_for_long_ends_the_run_and_fails_no_key() -> None:
+def test_a_function_that_is_throttled_for_long_ends_the_run_and_fails_no_key() -> None:
     effect, _ = invoke(answering(FULL), patience=60.0)
     with pytest.raises(GaveUp, match="60 seconds"):
         effect.apply(page(KEYS[:4]))
@@ -248,7 +249,7 @@ def test_a_function_that_is_full_for_long_ends_the_run_and_fails_no_key() -> Non
         ("InvalidRequestContentException", AwsRefused),
     ],
 )
-def test_what_no_repetition_mends_ends_the_run(code: str, error: type[Exception]) -> None:
+def test_an_error_that_no_retry_can_solve_ends_the_run(code: str, error: type[Exception]) -> None:
     who = "User: arn:aws:sts::1:assumed-role/R/s is not authorized to perform: "
     why = f"{who}lambda:InvokeFunction on resource: {FUNCTION}"
     effect, function = invoke(answering(refused(code, 403, why)))
@@ -257,7 +258,7 @@ def test_what_no_repetition_mends_ends_the_run(code: str, error: type[Exception]
     assert len(function.payloads) == 1
 
 
-def test_what_is_over_ends_after_a_whole_batch_and_goes_on_with_the_next() -> None:
+def test_a_slice_that_is_over_ends_after_a_whole_batch() -> None:
     over = Event()
     effect, function = invoke(lambda payload: over.set())
     rows = effect.apply(page(KEYS, over=over))
@@ -265,7 +266,7 @@ def test_what_is_over_ends_after_a_whole_batch_and_goes_on_with_the_next() -> No
     assert len(function.payloads) == 1
 
 
-def test_a_wait_between_tries_ends_when_the_slice_is_over_and_tells_of_nothing() -> None:
+def test_a_wait_between_tries_ends_when_the_slice_is_over_and_reports_no_key() -> None:
     over = Event()
 
     def crashes(payload: dict[str, Any]) -> Any:
@@ -277,8 +278,8 @@ def test_a_wait_between_tries_ends_when_the_slice_is_over_and_tells_of_nothing()
     assert len(function.payloads) == 1
 
 
-def test_a_page_that_is_worked_again_sends_the_same_ids() -> None:
-    """Whoever was killed sends again what was not committed, and the receiver can tell."""
+def test_a_page_that_is_processed_again_sends_the_same_ids() -> None:
+    """A worker that was killed sends uncommitted keys again, and the receiver recognizes them."""
     payloads = []
     for _ in range(2):
         effect, function = invoke(lambda payload: None)
@@ -287,9 +288,8 @@ def test_a_page_that_is_worked_again_sends_the_same_ids() -> None:
     assert payloads[0] == payloads[1]
 
 
-def test_number_keys_are_named_by_themselves() -> None:
-    effect, function = invoke(lambda payload: {"failed": [k for k in payload["keys"] if k == 5]})
-    effect = InvokeEffect(work(type_="N"), FUNCTION, 10, function)
+def test_number_keys_are_named_by_their_value() -> None:
+    effect, _ = invoke(lambda sent: {"failed": [k for k in sent["keys"] if k == 5]}, type_="N")
     rows = effect.apply(page([4, 5, 6]))
     assert outcomes(rows) == {"4": "sent", "5": "failed", "6": "sent"}
 
@@ -317,16 +317,16 @@ def test_batches_keep_to_the_rate() -> None:
 
 
 class Queue:
-    """SQS. answers: what it says of each message, by its number over all requests."""
+    """An SQS queue. `answers` has a code and a SenderFault by message number over all requests."""
 
     def __init__(self, answers: dict[int, tuple[str, bool]] | None = None) -> None:
         self.answers = answers or {}
         self.requests: list[list[dict[str, str]]] = []
-        self.taken: list[dict[str, str]] = []
-        self.seen = itertools.count()
+        self.accepted: list[dict[str, str]] = []
+        self.message_numbers = itertools.count()
 
-    def send_message_batch(self, **given: Any) -> dict[str, Any]:
-        entries: list[dict[str, str]] = given["Entries"]
+    def send_message_batch(self, **arguments: Any) -> dict[str, Any]:
+        entries: list[dict[str, str]] = arguments["Entries"]
         assert 1 <= len(entries) <= 10
         assert len({entry["Id"] for entry in entries}) == len(entries)
         sizes = [len(entry["MessageBody"].encode()) for entry in entries]
@@ -335,11 +335,11 @@ class Queue:
         self.requests.append(entries)
         failed = []
         for entry in entries:
-            code, is_sender = self.answers.get(next(self.seen), ("", False))
+            code, is_sender = self.answers.get(next(self.message_numbers), ("", False))
             if code:
                 failed.append({"Id": entry["Id"], "Code": code, "SenderFault": is_sender})
             else:
-                self.taken.append(entry)
+                self.accepted.append(entry)
         return {"Failed": failed} if failed else {}
 
 
@@ -348,20 +348,20 @@ def test_a_queue_gets_ten_messages_at_a_time() -> None:
     effect = QueueEffect(work(), QUEUE, 2, queue)
     assert outcomes(effect.apply(page(keys))) == dict.fromkeys(keys, "sent")
     assert [len(entries) for entries in queue.requests] == [10, 3]
-    assert [k for entry in queue.taken for k in json.loads(entry["MessageBody"])["keys"]] == keys
-    assert all("MessageGroupId" not in entry for entry in queue.taken)
+    assert [k for entry in queue.accepted for k in json.loads(entry["MessageBody"])["keys"]] == keys
+    assert all("MessageGroupId" not in entry for entry in queue.accepted)
     assert effect.at_once == 20
 
 
-def test_messages_that_a_queue_does_not_take_for_the_moment_come_again_alone() -> None:
+def test_messages_that_a_queue_rejects_for_the_moment_are_sent_again_alone() -> None:
     queue = Queue({1: ("InternalError", False), 3: ("ThrottlingException", False)})
     rows = QueueEffect(work(), QUEUE, 1, queue).apply(page(KEYS[:5]))
     assert outcomes(rows) == dict.fromkeys(KEYS[:5], "sent")
     assert [len(entries) for entries in queue.requests] == [5, 2]
-    assert len(queue.taken) == 5
+    assert len(queue.accepted) == 5
 
 
-def test_a_message_that_a_queue_refuses_for_good_is_told_of_its_keys() -> None:
+def test_keys_of_a_message_that_a_queue_rejects_permanently_have_failed() -> None:
     queue = Queue({1: ("InvalidMessageContents", True)})
     rows = QueueEffect(work(), QUEUE, 2, queue).apply(page(KEYS[:6]))
     assert [*outcomes(rows).values()] == ["sent"] * 2 + ["failed"] * 2 + ["sent"] * 2
@@ -369,7 +369,7 @@ def test_a_message_that_a_queue_refuses_for_good_is_told_of_its_keys() -> None:
     assert len(queue.requests) == 1
 
 
-def test_messages_of_long_keys_are_shared_out_by_their_bytes() -> None:
+def test_messages_of_long_keys_are_divided_by_their_bytes() -> None:
     keys = [f"{number:04d}" + "x" * 2000 for number in range(1500)]
     queue = Queue()
     effect = QueueEffect(work(), QUEUE, 150, queue)
@@ -377,35 +377,35 @@ def test_messages_of_long_keys_are_shared_out_by_their_bytes() -> None:
     assert max(len(entries) for entries in queue.requests) < 10
 
 
-def test_a_fifo_queue_is_told_what_it_has_had_before_and_no_batch_waits_for_another() -> None:
+def test_a_fifo_queue_recognizes_duplicates_and_no_batch_waits_for_another() -> None:
     names = []
     for _ in range(2):
         queue = Queue()
         QueueEffect(work(), f"{QUEUE}.fifo", 2, queue).apply(page(KEYS[:6]))
-        names.append([entry["MessageDeduplicationId"] for entry in queue.taken])
-        assert len({entry["MessageGroupId"] for entry in queue.taken}) == 3
+        names.append([entry["MessageDeduplicationId"] for entry in queue.accepted])
+        assert len({entry["MessageGroupId"] for entry in queue.accepted}) == 3
     assert names[0] == names[1]
     assert all(len(name) <= 128 for name in names[0])
 
 
 def test_a_queue_that_is_gone_ends_the_run() -> None:
-    gone = refused("AWS.SimpleQueueService.NonExistentQueue")
-    queue = SimpleNamespace(send_message_batch=Mock(side_effect=gone))
+    error = refused("AWS.SimpleQueueService.NonExistentQueue")
+    queue = SimpleNamespace(send_message_batch=Mock(side_effect=error))
     with pytest.raises(CannotStart, match=QUEUE):
         QueueEffect(work(), QUEUE, 2, queue).apply(page(["a"]))
 
 
 class StepFunctions:
-    """Executions by name. The same name with the same input is no error while it is at work."""
+    """Executions by name. A running one accepts the same name with the same input again."""
 
     def __init__(self, ended: bool = True) -> None:
         self.ended = ended
         self.inputs: dict[str, str] = {}
         self.throttles = itertools.count()
 
-    def start_execution(self, **given: str) -> dict[str, Any]:
-        assert given["stateMachineArn"] == MACHINE
-        name, text = given["name"], given["input"]
+    def start_execution(self, **arguments: str) -> dict[str, Any]:
+        assert arguments["stateMachineArn"] == MACHINE
+        name, text = arguments["name"], arguments["input"]
         assert len(name) <= 80
         assert len(text.encode()) <= MACHINE_BYTES
         if next(self.throttles) == 0:
@@ -423,11 +423,11 @@ def test_an_execution_is_started_once_for_a_batch_however_often_it_is_sent(ended
         effect = MachineEffect(work(), MACHINE, 10, machines)
         assert outcomes(effect.apply(page(KEYS))) == dict.fromkeys(KEYS, "sent")
     assert len(machines.inputs) == 3
-    sent = [key for text in machines.inputs.values() for key in json.loads(text)["keys"]]
-    assert sorted(sent) == sorted(KEYS)
+    keys = [key for text in machines.inputs.values() for key in json.loads(text)["keys"]]
+    assert sorted(keys) == sorted(KEYS)
 
 
-def test_an_execution_is_given_no_more_than_it_takes() -> None:
+def test_the_input_of_an_execution_stays_below_the_limit() -> None:
     machines = StepFunctions()
     keys = [f"{number:04d}" + "x" * 2000 for number in range(400)]
     effect = MachineEffect(work(), MACHINE, 400, machines)
@@ -435,7 +435,7 @@ def test_an_execution_is_given_no_more_than_it_takes() -> None:
     assert len(machines.inputs) == 4
 
 
-def test_a_machine_with_too_many_open_executions_is_asked_again() -> None:
+def test_a_start_is_retried_while_too_many_executions_are_open() -> None:
     start = Mock(side_effect=[*[refused("ExecutionLimitExceeded")] * 3, {}])
     effect = MachineEffect(work(), MACHINE, 10, SimpleNamespace(start_execution=start))
     assert outcomes(effect.apply(page(["a"]))) == {"a": "sent"}
@@ -468,32 +468,32 @@ def at_aws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Emulator(BaseHTTPRequestHandler):
-    """SQS at an address of its own, as far as SendMessageBatch goes."""
+    """An SQS emulator that knows SendMessageBatch only."""
 
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests.append(json.loads(content))  # type: ignore[attr-defined]
         entries = json.loads(content)["Entries"]
-        done = [
+        successful = [
             {
-                "Id": one["Id"],
+                "Id": entry["Id"],
                 "MessageId": "m",
-                "MD5OfMessageBody": hashlib.md5(one["MessageBody"].encode()).hexdigest(),
+                "MD5OfMessageBody": hashlib.md5(entry["MessageBody"].encode()).hexdigest(),
             }
-            for one in entries
+            for entry in entries
         ]
-        answer = json.dumps({"Successful": done, "Failed": []}).encode()
+        answer = json.dumps({"Successful": successful, "Failed": []}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/x-amz-json-1.0")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
 
-    def log_message(self, *given: Any) -> None:
+    def log_message(self, *arguments: Any) -> None:
         return
 
 
-def test_a_queue_that_is_not_at_aws_gets_its_messages_where_it_is(
+def test_a_queue_outside_aws_gets_its_messages_at_its_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at_aws(monkeypatch)
@@ -544,29 +544,30 @@ PAGE = "run.3.500"
 
 @given(st.integers(1, 40), st.integers(1, 400), st.lists(st.text(max_size=30), max_size=60))
 def test_a_page_is_cut_into_batches_that_lose_no_key_and_are_small_enough(
-    size: int, most: int, keys: list[str]
+    size: int, maximum: int, keys: list[str]
 ) -> None:
-    found = list(batches_of(PAGE, keys, size, most))
-    assert [key for one in found for key in one.keys] == keys
-    for one in found:
-        assert 1 <= len(one.keys) <= size
-        assert len(json.dumps(one.keys, separators=(",", ":"))) <= most + 1 or len(one.keys) == 1
-    assert found == list(batches_of(PAGE, keys, size, most)), "as often as it is worked"
+    batches = list(batches_of(PAGE, keys, size, maximum))
+    assert [key for batch in batches for key in batch.keys] == keys
+    for batch in batches:
+        assert 1 <= len(batch.keys) <= size
+        text = json.dumps(batch.keys, separators=(",", ":"))
+        assert len(text) <= maximum + 1 or len(batch.keys) == 1
+    assert batches == list(batches_of(PAGE, keys, size, maximum)), "the cut is repeatable"
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, unique=True), st.data())
-def test_an_id_stands_for_its_keys_alone(keys: list[int], data: st.DataObject) -> None:
+def test_an_id_identifies_its_keys(keys: list[int], data: st.DataObject) -> None:
     batch = KeyBatch(PAGE, keys)
-    some = data.draw(st.lists(st.sampled_from(range(len(keys))), unique=True))
-    part = batch.part(sorted(some))
+    places = data.draw(st.lists(st.sampled_from(range(len(keys))), unique=True))
+    part = batch.part(sorted(places))
     assert batch.part(range(len(keys))).id == batch.id
-    assert (part.id == batch.id) is (len(some) == len(keys))
-    assert part.id == batch.part(sorted(some)).id
+    assert (part.id == batch.id) is (len(places) == len(keys))
+    assert part.id == batch.part(sorted(places)).id
     assert KeyBatch("run.3.600", keys).id != batch.id
     assert batch.id.startswith(f"{PAGE}-")
 
 
-def test_failed_keys_are_named_by_themselves_or_by_their_place() -> None:
+def test_failed_keys_are_named_by_value_or_by_index() -> None:
     assert failed_of({"failed": ["c", "a"]}, ["a", "b", "c"]) == [0, 2]
     assert failed_of({"failed": [2, 0, 0]}, ["a", "b", "c"]) == [0, 2]
     assert failed_of({"failed": [5, 7.0]}, [7, 6, 5]) == [0, 2], "of numbers, the key itself"
@@ -574,12 +575,12 @@ def test_failed_keys_are_named_by_themselves_or_by_their_place() -> None:
     assert failed_of({"failed": [0.1]}, [0.1, 1]) == [0]
 
 
-def test_where_keys_are_numbers_a_place_is_no_name() -> None:
+def test_number_keys_are_not_named_by_index() -> None:
     with pytest.raises(Nonsense):
         failed_of({"failed": [0]}, [1, 2])
 
 
-def test_keys_are_sent_as_people_write_them() -> None:
+def test_keys_are_sent_in_plain_json() -> None:
     assert sent_key({"pk": {"S": "a"}}) == "a"
     assert sent_key({"pk": {"N": "5"}}) == 5
     assert sent_key({"pk": {"N": "9007199254740993"}}) == "9007199254740993"
@@ -588,7 +589,7 @@ def test_keys_are_sent_as_people_write_them() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=50))
-def test_a_name_is_one_that_services_take_and_stands_for_its_content(id_: str, text: str) -> None:
+def test_a_name_is_valid_for_the_services_and_identifies_its_content(id_: str, text: str) -> None:
     name = name_of(id_, text, 80)
     assert 17 <= len(name) <= 80
     assert all(c.isascii() and (c.isalnum() or c in "-_") for c in name)

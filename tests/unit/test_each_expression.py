@@ -1,4 +1,4 @@
-"""Update expressions: what may be done twice passes, and what may not is refused by its clause."""
+"""Check update expressions: repeatable ones pass, and others are refused with their clause."""
 
 import pytest
 from hypothesis import given
@@ -12,16 +12,16 @@ SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 
 
 def update(expression: str, names=None, **values) -> Update:
-    given = template_json({f":{name}": value for name, value in values.items()})
+    templates = template_json({f":{name}": value for name, value in values.items()})
     variables = Variables(SPACE.partition[0], "run-7", "2026-11-22T15:04:40+00:00")
-    return Update.of(expression, given, names or {}, SPACE, variables)
+    return Update.of(expression, templates, names or {}, SPACE, variables)
 
 
-def resolved(made: Update) -> str:
-    """With the names for their placeholders."""
-    text = made.expression
-    for placeholder in sorted(made.names, reverse=True):
-        text = text.replace(placeholder, made.names[placeholder])
+def resolved(update_: Update) -> str:
+    """Return the expression with names instead of their placeholders."""
+    text = update_.expression
+    for placeholder in sorted(update_.names, reverse=True):
+        text = text.replace(placeholder, update_.names[placeholder])
     return text
 
 
@@ -45,11 +45,11 @@ FINE = {
 
 
 @pytest.mark.parametrize("expression", FINE)
-def test_what_comes_to_the_same_however_often_it_is_done_passes(expression: str) -> None:
+def test_a_repeatable_update_passes(expression: str) -> None:
     values = {name: 1 for name in "ab" if f":{name}" in expression}
-    made = update(expression, **values)
-    assert resolved(made) == (FINE[expression] or resolved(made))
-    assert resolved(made).upper().replace(" ", "") == expression.upper().replace(" ", "")
+    result = update(expression, **values)
+    assert resolved(result) == (FINE[expression] or resolved(result))
+    assert resolved(result).upper().replace(" ", "") == expression.upper().replace(" ", "")
 
 
 def test_sets_may_be_added_to_and_deleted_from() -> None:
@@ -66,7 +66,7 @@ def test_members_of_a_set_may_vary() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("DELETE l :a", "DELETE l: only members of a set"),
         ("SET n = n + :a", "SET n is made of n"),
@@ -92,14 +92,14 @@ def test_members_of_a_set_may_vary() -> None:
         ("SET keyhop = :a", "marks the sentinels"),
     ],
 )
-def test_what_does_not_is_refused_by_its_clause(expression: str, said: str) -> None:
+def test_an_unrepeatable_update_is_refused_by_its_clause(expression: str, message: str) -> None:
     with pytest.raises(CannotStart) as error:
         update(expression, **{name: 1 for name in "ab" if f":{name}" in expression})
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("expression", "names", "said"),
+    ("expression", "names", "message"),
     [
         ("", {}, "empty"),
         ("  ", {}, "empty"),
@@ -122,22 +122,22 @@ def test_what_does_not_is_refused_by_its_clause(expression: str, said: str) -> N
         ("DELETE a b", {}, "a value is expected"),
     ],
 )
-def test_what_is_no_update_is_refused(expression: str, names, said: str) -> None:
+def test_an_invalid_update_is_refused(expression: str, names, message: str) -> None:
     with pytest.raises(CannotStart) as error:
         update(expression, names, a=1)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_every_name_has_a_placeholder_so_reserved_words_are_as_good_as_others() -> None:
-    made = update("SET name = :a, #n.status = :a REMOVE name2", {"#n": "n.dots"}, a=1)
-    assert set(made.names.values()) == {"name", "n.dots", "status", "name2"}
-    assert "name" not in made.expression
-    assert resolved(made) == "SET name = :a, n.dots.status = :a REMOVE name2"
+def test_every_name_has_a_placeholder_so_reserved_words_are_accepted() -> None:
+    result = update("SET name = :a, #n.status = :a REMOVE name2", {"#n": "n.dots"}, a=1)
+    assert set(result.names.values()) == {"name", "n.dots", "status", "name2"}
+    assert "name" not in result.expression
+    assert resolved(result) == "SET name = :a, n.dots.status = :a REMOVE name2"
 
 
 def test_values_have_variables_as_templates_do() -> None:
-    made = update("SET a = :a, b = :b, c = :c", a="${key}!", b="${now}", c=3)
-    assert made.values({"pk": {"S": "k"}}) == {
+    result = update("SET a = :a, b = :b, c = :c", a="${key}!", b="${now}", c=3)
+    assert result.values({"pk": {"S": "k"}}) == {
         ":a": {"S": "k!"},
         ":b": {"S": "2026-11-22T15:04:40+00:00"},
         ":c": {"N": "3"},
@@ -158,8 +158,8 @@ SETS = st.lists(
 
 
 @given(SETS, st.lists(NAMES, max_size=2, unique=True), st.dictionaries(NAMES, st.integers(0, 9)))
-def test_whatever_passes_is_the_same_when_it_is_done_again(sets, removed, item) -> None:
-    """By a model of its own: all operands are read before anything is written."""
+def test_an_accepted_update_has_the_same_result_when_repeated(sets, removed, item) -> None:
+    """The model of the test reads all operands before it writes anything."""
     actions = ", ".join(f"{target} = {operand}{more}" for target, operand, more in sets)
     expression = f"SET {actions}" + (f" REMOVE {', '.join(removed)}" if removed else "")
     try:
@@ -167,22 +167,22 @@ def test_whatever_passes_is_the_same_when_it_is_done_again(sets, removed, item) 
     except CannotStart:
         return
 
-    def value(text: str, of: dict) -> int | None:
+    def value(text: str, old: dict) -> int | None:
         text = text.strip()
         if text.startswith("if_not_exists("):
-            path, other = text[len("if_not_exists(") : -1].split(",", 1)
-            return of[path] if path in of else value(other, of)
-        return 7 if text == ":v" else of.get(text)
+            path, default = text[len("if_not_exists(") : -1].split(",", 1)
+            return old[path] if path in old else value(default, old)
+        return 7 if text == ":v" else old.get(text)
 
-    def done(of: dict) -> dict:
-        made = dict(of)
+    def updated(old: dict) -> dict:
+        new = dict(old)
         for target, operand, more in sets:
-            found = value(operand, of)
-            addend = value(more[3:], of) if more else 0
-            if found is None or addend is None:
-                return of  # the service refuses it as a whole
-            made[target] = found + addend * (-1 if more.startswith(" -") else 1)
-        return {name: content for name, content in made.items() if name not in removed}
+            first = value(operand, old)
+            addend = value(more[3:], old) if more else 0
+            if first is None or addend is None:
+                return old  # the service refuses the update as a whole
+            new[target] = first + addend * (-1 if more.startswith(" -") else 1)
+        return {name: content for name, content in new.items() if name not in removed}
 
-    once = done(item)
-    assert done(once) == once
+    once = updated(item)
+    assert updated(once) == once

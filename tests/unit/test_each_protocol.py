@@ -1,11 +1,11 @@
-"""What a put promises, over every interleaving with users, crashes, lost answers and twins."""
+"""Check the promises of a put over all interleavings of users, crashes, lost answers and twins."""
 
 from dataclasses import replace
 
 import pytest
 from keyhop.each.outcomes import GONE, GUARDED, PUT, THERE
 from keyhop.each.protocol import FOUND, Answer, Call
-from keyhop.each.protocol import Rules as Given
+from keyhop.each.protocol import Rules as ProtocolRules
 
 from testing.each_explorer import (
     EQUAL,
@@ -20,9 +20,9 @@ from testing.each_explorer import (
 from testing.marks import prove
 
 GUARDS = {
-    "none": Rules(Given("none", telling=True)),
-    "look": Rules(Given("look", telling=True)),
-    "transaction": Rules(Given("transaction", telling=True)),
+    "none": Rules(ProtocolRules("none", telling=True)),
+    "look": Rules(ProtocolRules("look", telling=True)),
+    "transaction": Rules(ProtocolRules("transaction", telling=True)),
 }
 
 USERS = {
@@ -32,8 +32,8 @@ USERS = {
     "one writes and deletes, another deletes": (("+b", "-b"), ("-a",)),
     "one changes our item, another deletes": (("~",), ("-a",)),
     "one deletes our item, another the rest": (("-",), ("-a",)),
-    "one puts an item of his own there": (("+",), ("-a",)),
-    "one puts his own and deletes it": (("+", "-"), ("-a", "+b")),
+    "one puts an item there": (("+",), ("-a",)),
+    "one puts an item there and deletes it": (("+", "-"), ("-a", "+b")),
 }
 MORE_USERS = {
     "each comes and goes": (("-a", "+b", "-b"), ("+c", "-c")),
@@ -57,7 +57,7 @@ def world(users, **more) -> World:
 
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize(("users", "crashes"), list(scenarios()))
-def test_what_is_counted_is_there_after_crashes_and_lost_answers(users, crashes, guard) -> None:
+def test_counted_items_exist_after_crashes_and_lost_answers(users, crashes, guard) -> None:
     rules = GUARDS[guard]
     for place in (None, OTHER):
         for sentinel in (False, True):
@@ -75,13 +75,13 @@ def test_what_is_counted_is_there_after_crashes_and_lost_answers(users, crashes,
                     assert not is_alone(end), end
 
 
-def test_each_outcome_comes_about() -> None:
+def test_each_outcome_is_reached() -> None:
     users = (("-a", "+b"), ("-b",))
-    found = {
+    outcomes = {
         guard: {end.result for end in rules.explore(world(users, crashes=1, more=2))[1]}
         for guard, rules in GUARDS.items()
     }
-    assert found == {"none": {PUT}, "look": {PUT, GUARDED}, "transaction": {PUT, GONE}}
+    assert outcomes == {"none": {PUT}, "look": {PUT, GUARDED}, "transaction": {PUT, GONE}}
 
 
 def test_without_a_guard_an_item_may_stand_alone() -> None:
@@ -93,7 +93,7 @@ def test_without_a_guard_an_item_may_stand_alone() -> None:
     "users", [*USERS.values(), *(prove(users) for users in MORE_USERS.values())], ids=str
 )
 def test_late_twins_leave_no_item_alone(users, guard) -> None:
-    """As long as none of them is killed; and what each of them does, he does for users' items."""
+    """This holds while no twin is killed. A twin treats all items as users' items."""
     for place in (None, OTHER):
         _, ends = GUARDS[guard].explore(world(users, place=place, more=2, twins=True))
         for end in ends:
@@ -106,7 +106,7 @@ ADDING = [(("+b",), ("~",)), (("+b", "+c"),), (("~",), ("~",))]
 
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize("users", ADDING, ids=str)
-def test_where_nobody_deletes_twins_count_right_too(users, guard) -> None:
+def test_twins_count_correctly_if_nobody_deletes(users, guard) -> None:
     for place in (None, OTHER):
         start = world(users, place=place, more=2, twins=True, crashes=1, losses=1)
         for end in GUARDS[guard].explore(start)[1]:
@@ -115,16 +115,16 @@ def test_where_nobody_deletes_twins_count_right_too(users, guard) -> None:
 
 
 @pytest.mark.parametrize("guard", GUARDS)
-def test_a_users_equal_item_is_his_own_on_a_first_attempt(guard) -> None:
-    rules = Rules(Given(guard))
+def test_an_equal_item_counts_as_the_users_on_a_first_attempt(guard) -> None:
+    rules = Rules(ProtocolRules(guard))
     _, ends = rules.explore(world((("-a",),), place=EQUAL))
     assert {end.result for end in ends} == {THERE}
 
 
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_users_equal_item_is_never_taken_back(guard) -> None:
-    """After a crash it may be taken for ours, and counts; but nobody deletes it."""
-    rules = Rules(Given(guard))
+    """The run may count it as its item after a crash, but never deletes it."""
+    rules = Rules(ProtocolRules(guard))
     _, ends = rules.explore(world((("-a",), ("+b",)), place=EQUAL, crashes=2, losses=1, more=3))
     for end in ends:
         assert not end.harm
@@ -132,8 +132,8 @@ def test_a_users_equal_item_is_never_taken_back(guard) -> None:
     assert {end.result for end in ends} == {THERE, FOUND}
 
 
-def test_an_item_that_does_not_tell_its_run_may_stand_alone_after_a_crash() -> None:
-    rules = Rules(Given("look"))
+def test_an_item_that_does_not_name_its_run_may_stand_alone_after_a_crash() -> None:
+    rules = Rules(ProtocolRules("look"))
     _, ends = rules.explore(world((("-a",),), crashes=1, more=2))
     alone = [end for end in ends if is_alone(end)]
     assert {end.result for end in alone} == {FOUND}
@@ -142,7 +142,7 @@ def test_an_item_that_does_not_tell_its_run_may_stand_alone_after_a_crash() -> N
 
 
 def test_overwriting_needs_an_item_and_leaves_ours() -> None:
-    rules = Rules(Given("transaction", overwrite=True, telling=True))
+    rules = Rules(ProtocolRules("transaction", overwrite=True, telling=True))
     for users in USERS.values():
         for place in (None, OTHER):
             start = world(users, place=place, crashes=1, more=2, losses=1)
@@ -153,20 +153,20 @@ def test_overwriting_needs_an_item_and_leaves_ours() -> None:
                 assert not is_robbed(end), end
 
 
-# Mutants: what each part of the courses is for.
+# Mutants: each lacks one part of a course.
 
 
 def never_looks(rules):
-    found = yield Call.PUT
-    return THERE if found is not Answer.FREE else PUT
+    answer = yield Call.PUT
+    return THERE if answer is not Answer.FREE else PUT
 
 
 def looks_once(rules):
-    """And believes that nobody writes between the look and the taking back."""
-    found = yield Call.PUT
-    if found is Answer.OTHER:
+    """Assume that nobody writes between the look and the delete of the item."""
+    answer = yield Call.PUT
+    if answer is Answer.OTHER:
         return THERE
-    if found is Answer.EQUAL and (yield Call.ASK) is Answer.FREE:
+    if answer is Answer.EQUAL and (yield Call.ASK) is Answer.FREE:
         return THERE
     if (yield Call.LOOK) is Answer.WITNESS or (yield Call.TAKE_BACK) is Answer.OTHER:
         return PUT
@@ -174,34 +174,34 @@ def looks_once(rules):
 
 
 def never_asks(rules):
-    """Takes an equal item for its own."""
-    found = yield Call.PUT
-    return PUT if found is not Answer.OTHER else THERE
+    """Count an equal item as the run's."""
+    answer = yield Call.PUT
+    return PUT if answer is not Answer.OTHER else THERE
 
 
 def asks_before(rules):
-    """Asks whether others are at work before it puts, and not when it has found an equal item."""
-    tried = yield Call.ASK
-    found = yield Call.PUT
-    if found is Answer.OTHER or (found is Answer.EQUAL and tried is Answer.FREE):
+    """Ask for attempts in flight before the put, and not after it found an equal item."""
+    earlier_attempt = yield Call.ASK
+    answer = yield Call.PUT
+    if answer is Answer.OTHER or (answer is Answer.EQUAL and earlier_attempt is Answer.FREE):
         return THERE
     return PUT
 
 
 def forgets_earlier_attempts(rules):
-    """Takes an equal item for a user's own."""
-    found = yield Call.PUT
-    if found is not Answer.FREE:
+    """Count an equal item as a user's."""
+    answer = yield Call.PUT
+    if answer is not Answer.FREE:
         return THERE
     return PUT
 
 
-def believes_an_earlier_look(rules):
-    """Does not look in the place of an attempt that was killed."""
-    found = yield Call.PUT
-    if found is Answer.EQUAL:
+def trusts_an_earlier_look(rules):
+    """Do not look on behalf of an attempt that was killed."""
+    answer = yield Call.PUT
+    if answer is Answer.EQUAL:
         return PUT if (yield Call.ASK) is Answer.EQUAL else THERE
-    if found is Answer.OTHER:
+    if answer is Answer.OTHER:
         return THERE
     if (yield Call.LOOK) is Answer.WITNESS:
         return PUT
@@ -216,11 +216,11 @@ def gives_up_without_its_first_witness(rules):
 
 
 def looks_first(rules):
-    """A look before the put, and none after it."""
+    """Look before the put, and not after it."""
     if (yield Call.LOOK) is not Answer.WITNESS:
         return GONE
-    found = yield Call.PUT
-    return PUT if found is not Answer.OTHER else THERE
+    answer = yield Call.PUT
+    return PUT if answer is not Answer.OTHER else THERE
 
 
 LOOK, TRANSACTION = GUARDS["look"], GUARDS["transaction"]
@@ -247,22 +247,22 @@ MUTANTS = {
     ),
     "our own item as witness": (replace(LOOK, sees_itself=True), DELETED, is_alone),
     "equal counted without asking": (
-        Rules(Given("none"), course=never_asks),
+        Rules(ProtocolRules("none"), course=never_asks),
         world((), place=EQUAL),
         lambda end: end.result == PUT,
     ),
     "asking before the put": (
-        Rules(Given("none", telling=True), course=asks_before),
+        Rules(ProtocolRules("none", telling=True), course=asks_before),
         world((), more=2, twins=True),
         is_miscounted,
     ),
     "an earlier attempt's item as a user's": (
-        Rules(Given("none", telling=True), course=forgets_earlier_attempts),
+        Rules(ProtocolRules("none", telling=True), course=forgets_earlier_attempts),
         world((), more=2, crashes=1, losses=1),
         is_miscounted,
     ),
     "no look in a killed attempt's place": (
-        replace(LOOK, course=believes_an_earlier_look),
+        replace(LOOK, course=trusts_an_earlier_look),
         world((("-a",),), crashes=1, more=2),
         is_alone,
     ),
@@ -272,7 +272,10 @@ MUTANTS = {
         is_robbed,
     ),
     "an item taken back that does not tell": (
-        Rules(Given("look"), course=lambda rules: LOOK.given.course(replace(rules, telling=True))),
+        Rules(
+            ProtocolRules("look"),
+            course=lambda rules: LOOK.given.course(replace(rules, telling=True)),
+        ),
         world((("-a",),), place=EQUAL, crashes=1, more=2),
         lambda end: bool(end.harm),
     ),
@@ -288,7 +291,7 @@ def test_each_part_of_the_protocol_is_needed(mutant) -> None:
 
 
 def test_a_twin_that_is_killed_may_leave_an_item_alone() -> None:
-    """As the protocol's docstring says; the transaction's never does."""
+    """The docstring of the protocol says so. A twin of a transaction never does."""
     users = (("-a",),)
     start = world(users, more=2, twins=True, crashes=1)
     assert any(map(is_alone, LOOK.explore(start)[1]))

@@ -1,4 +1,4 @@
-"""Templates: told apart, checked when they are given, and rendered the same each time."""
+"""Check templates: how their form is recognized, their checks, and that rendering is repeatable."""
 
 import json
 from decimal import Decimal
@@ -85,7 +85,7 @@ def test_variables() -> None:
     ("key", "text"),
     [({"S": "a"}, "a"), ({"N": "1.5"}, "1.5"), ({"B": b"\x00\xff"}, "AP8=")],
 )
-def test_the_key_alone_has_its_type_and_within_a_text_its_text(key, text: str) -> None:
+def test_a_key_alone_keeps_its_type_and_in_a_text_becomes_text(key, text: str) -> None:
     (type_,) = key
     item = rendered({"sk": "a", "alone": "${key}", "within": "<${key}>"}, key, partition=type_)
     assert item["alone"] == key
@@ -96,7 +96,7 @@ def test_the_key_alone_has_its_type_and_within_a_text_its_text(key, text: str) -
     assert item["as_it_is"] == key
 
 
-def test_first_alone_has_any_type_and_in_a_typed_value_that_type() -> None:
+def test_first_alone_keeps_its_type_and_in_a_typed_value_has_that_type() -> None:
     tags = {"L": [{"S": "x"}]}
     assert rendered({"sk": "a", "tags": "${first.tags}"}, first={"tags": tags})["tags"] == tags
     typed = {"sk": {"S": "a"}, "n": {"N": "${first.n}"}}
@@ -113,7 +113,7 @@ def test_a_row_without_the_first_items_attribute_fails(first) -> None:
         rendered({"sk": "a", "name": "${first.name}"}, first=first)
 
 
-def test_the_names_of_first_are_told() -> None:
+def test_the_names_of_first_are_collected() -> None:
     variables = Variables(KeyAttribute("pk", "S"), "r", STARTED)
     item = template_json({"sk": "a", "x": {"y": ["${first.n}", "${first.m o} ${key}"]}})
     Template.of_item(item, space(), {}, variables)
@@ -121,7 +121,7 @@ def test_the_names_of_first_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("item", "said"),
+    ("item", "message"),
     [
         ({"pk": "x", "sk": "a"}, "leave it out"),
         ({"other": "a"}, "the table's sort key"),
@@ -153,22 +153,22 @@ def test_the_names_of_first_are_told() -> None:
         ([], "JSON object"),
     ],
 )
-def test_what_can_be_right_for_no_row_is_refused(item, said: str) -> None:
-    assert said in refusal(item, by_day="S")
+def test_a_template_that_is_wrong_for_every_row_is_refused(item, message: str) -> None:
+    assert message in refusal(item, by_day="S")
 
 
 def test_a_table_without_a_sort_key_takes_no_item() -> None:
     assert "its own partition key" in refusal({"a": 1}, sort=None)
 
 
-def test_too_deep_is_refused() -> None:
+def test_a_template_that_is_too_deep_is_refused() -> None:
     deep: object = "x"
     for _ in range(40):
         deep = [deep]
     assert "32 levels" in refusal({"sk": "a", "x": deep})
 
 
-def test_a_row_whose_item_cannot_be_fails_and_its_value_is_not_told() -> None:
+def test_an_invalid_item_fails_without_showing_its_value() -> None:
     secret = "s" * 1200
     with pytest.raises(NotRendered) as error:
         rendered({"sk": "#${key}"}, {"S": secret})
@@ -213,34 +213,34 @@ def escaped(value):
     if isinstance(value, str):
         return value.replace("${", "$${")
     if isinstance(value, list):
-        return [escaped(one) for one in value]
+        return [escaped(element) for element in value]
     return {n: escaped(v) for n, v in value.items()} if isinstance(value, dict) else value
 
 
 @given(PLAIN)
-def test_what_has_no_variables_is_put_as_it_is(value) -> None:
-    """And a plan's JSON, and a second rendering, change nothing."""
+def test_a_template_without_variables_is_put_unchanged(value) -> None:
+    """The JSON of a plan, and a second rendering, change nothing."""
     if isinstance(value, dict) and set(value) & {"S", "N", "B", "L", "M", "SS", "NS", "BS"}:
         return
-    kept = json.loads(json.dumps(template_json({"sk": "a", "x": escaped(value)})))
+    stored = json.loads(json.dumps(template_json({"sk": "a", "x": escaped(value)})))
     variables = Variables(KeyAttribute("pk", "S"), "r", STARTED)
-    made = Template.of_item(kept, space(), {"sk": "S"}, variables)
+    parsed_template = Template.of_item(stored, space(), {"sk": "S"}, variables)
     row = {"pk": {"S": "k"}}
-    wanted = item_json({"pk": "k", "sk": "a", "x": [value]})["x"]["L"][0]
-    assert made.render(row)["x"] == wanted
-    assert same_item(made.render(row), made.render(row))
+    expected_value = item_json({"pk": "k", "sk": "a", "x": [value]})["x"]["L"][0]
+    assert parsed_template.render(row)["x"] == expected_value
+    assert same_item(parsed_template.render(row), parsed_template.render(row))
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_a_key_is_found_where_it_was_asked_for(before: str, key: str, after: str) -> None:
-    text = f"{escaped(before)}\u00a7${{key}}\u00a7{escaped(after)}"
-    made = rendered({"sk": "a", "x": text}, {"S": key})["x"]
-    assert made == {"S": f"{before}\u00a7{key}\u00a7{after}"}
+def test_a_key_replaces_its_variable(prefix: str, key: str, suffix: str) -> None:
+    text = f"{escaped(prefix)}\u00a7${{key}}\u00a7{escaped(suffix)}"
+    value = rendered({"sk": "a", "x": text}, {"S": key})["x"]
+    assert value == {"S": f"{prefix}\u00a7{key}\u00a7{suffix}"}
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=5, min_value=-1e9, max_value=1e9))
 def test_numbers_are_equal_by_value(number: Decimal) -> None:
-    forms = [str(number), f"{number:E}", str(number) + "0"]
+    forms = [str(number), f"{number:E}", f"{number}0"]
     for form in forms:
         assert same({"N": forms[0]}, {"N": form})
         assert same(

@@ -1,4 +1,4 @@
-"""The input of an execution: what is taken, and what is said of the rest."""
+"""Check the input of an execution: accepted fields, and the messages for wrong ones."""
 
 import pytest
 from keyhop.checks import names_of
@@ -12,12 +12,12 @@ ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/Orders"
 
 
 def test_the_table_is_enough() -> None:
-    given = {"table": "Orders"}
-    assert KeysInput.parse(given) == Request("Orders", "keys", job_input=given)
+    job_input = {"table": "Orders"}
+    assert KeysInput.parse(job_input) == Request("Orders", "keys", job_input=job_input)
 
 
 def test_every_field_reaches_the_request() -> None:
-    given = {
+    job_input = {
         "table": ARN,
         "index": "by-day",
         "method": "scan",
@@ -31,10 +31,10 @@ def test_every_field_reaches_the_request() -> None:
         "logical": False,
         "resume": "run-1",
     }
-    assert set(given) == set(names_of(KeysInput)) - {
+    assert set(job_input) == set(names_of(KeysInput)) - {
         *("separator", "metadata", "accept", "verifyShare", "scheduled")
     }
-    assert KeysInput.parse(given) == Request(
+    assert KeysInput.parse(job_input) == Request(
         ARN,
         "keys",
         index="by-day",
@@ -46,7 +46,7 @@ def test_every_field_reaches_the_request() -> None:
         max_cost=2.5,
         format="csv",
         resume="run-1",
-        job_input=given,
+        job_input=job_input,
     )
     checked = {"table": "Orders", "verifyShare": 0.01}
     assert KeysInput.parse(checked) == Request(
@@ -63,17 +63,17 @@ def test_every_field_reaches_the_request() -> None:
     )
 
 
-def test_a_walk_is_no_business_of_enumerate_keys() -> None:
-    """Only WalkKeyIndexes, which a person cannot reach by mistake, writes to a table."""
+def test_enumerate_keys_refuses_a_walk() -> None:
+    """Only WalkKeyIndexes writes to a table, and nobody can start it by mistake."""
     walk = {"kind": "build", "repair": True, "grace_seconds": 10.0, "max_write_rate": None}
     with pytest.raises(InvalidInput, match="unknown: 'walk'"):
         KeysInput.parse({"table": "Orders", "walk": walk})
-    given = {"table": "Orders", "walk": walk, "lease": "arn:e"}
-    assert WalkInput.parse(given).options == {"walk": walk, "lease": "arn:e"}
+    job_input = {"table": "Orders", "walk": walk, "lease": "arn:e"}
+    assert WalkInput.parse(job_input).options == {"walk": walk, "lease": "arn:e"}
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("job_input", "message"),
     [
         ([], "must be a JSON object"),
         ("Orders", "must be a JSON object"),
@@ -116,14 +116,14 @@ def test_a_walk_is_no_business_of_enumerate_keys() -> None:
         ({"table": "Orders", "resume": "r", "dryRun": True}, "cannot be combined"),
     ],
 )
-def test_what_is_wrong_is_told_by_the_name_of_its_field(given: object, told: str) -> None:
+def test_a_wrong_value_is_reported_with_its_field(job_input: object, message: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        KeysInput.parse(given)
-    assert told in str(error.value)
+        KeysInput.parse(job_input)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(InvalidInput) as error:
         KeysInput.parse({"tabel": "Orders", "segments": -1, "fileFormat": 7})
     for name in ("tabel", "table is missing", "segments", "fileFormat"):
@@ -161,5 +161,5 @@ def test_names_of_executions_are_names_of_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "a\x00", "x" * 81, "{}", "a:b"])
-def test_what_no_execution_can_be_called_is_no_run(name: str) -> None:
+def test_an_impossible_name_of_an_execution_is_not_a_run(name: str) -> None:
     assert not RUN_ID.fullmatch(name)

@@ -1,7 +1,6 @@
-"""A rate over a whole fleet, while Step Functions' map changes or does not answer.
+"""Check a rate over a fleet while the map of Step Functions changes or does not answer.
 
-The library's own code over a store and a Step Functions of the test, whose clock is the test's: no
-thread, no wait.
+The library's code runs with a store, a Step Functions and a clock of the test, without threads.
 """
 
 import random
@@ -24,12 +23,12 @@ FOREVER = 1e9
 RATE = 1_000.0
 BEGAN = 1_000_003.0
 ANSWER_SECONDS = 0.1
-"""From a write to S3, or the question before it, until others see what was written."""
+"""The seconds until others can read a write to S3."""
 
 
 @dataclass
 class Bucket:
-    """A quota: so many tokens, refilled at so many a second."""
+    """A token bucket of `size`, which `refill` tokens a second refill."""
 
     size: float
     refill: float
@@ -49,10 +48,13 @@ class Bucket:
 
 
 class World:
-    """A fleet under one map, whose limit changes; sums what all may read at any moment.
+    """A fleet under one map whose limit changes, and the sum of the workers' rates.
 
-    limit: of the map, 0 for none. children: of the map, in all. dumb: whether Step Functions
-    throttles everything. broken: whether S3 does.
+    Attributes:
+        limit: The maximum concurrency of the map, or 0 for none.
+        children: The number of the map's child executions.
+        dumb: Step Functions throttles each request.
+        broken: S3 throttles each request.
     """
 
     def __init__(self, limit: int, children: int = 1_000) -> None:
@@ -123,7 +125,7 @@ class World:
         return rate
 
     def begin(self, name: int, until: float = FOREVER) -> bool:
-        """A worker begins, and waits if it must; whether it may read."""
+        """Start a worker that waits if it must, and return if it may read."""
         rate = self.worker(name)
         opened = rate.open(until)
         if opened:
@@ -131,7 +133,7 @@ class World:
         return opened
 
     def begin_later(self, name: int, at: float, until: float) -> None:
-        """Like `begin`, in the midst of others."""
+        """Start a worker at a time, concurrently with others."""
 
         def start() -> None:
             rate = self.worker(name)
@@ -173,12 +175,12 @@ class World:
 
 
 class SlowStore(Memory):
-    """S3's: a file that was written is seen a moment later, but by who would create it again."""
+    """A store like S3 here: reads see a new file late, and a second creation sees it at once."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
         self.world = world
-        self.seen: dict[str, list[tuple[float, bytes]]] = {}
+        self.versions: dict[str, list[tuple[float, bytes]]] = {}
 
     def create(self, name: str, content: bytes) -> bool:
         self.world.use_store("put")
@@ -194,14 +196,14 @@ class SlowStore(Memory):
 
     def read(self, name: str) -> bytes | None:
         self.world.use_store("get")
-        found = None
-        for since, content in self.seen.get(name, ()):
+        latest = None
+        for since, content in self.versions.get(name, ()):
             if since <= self.world.now:
-                found = content
-        return found
+                latest = content
+        return latest
 
     def _show(self, name: str, content: bytes) -> None:
-        self.seen.setdefault(name, []).append((self.world.now + ANSWER_SECONDS, content))
+        self.versions.setdefault(name, []).append((self.world.now + ANSWER_SECONDS, content))
 
 
 def test_the_first_of_a_fleet_begins_at_once_and_all_within_two_turns() -> None:
@@ -226,28 +228,28 @@ def test_the_first_of_a_fleet_begins_at_once_and_all_within_two_turns() -> None:
     ],
 )
 def test_a_fleet_of_any_size_begins_soon(workers: int, at_once: bool) -> None:
-    """All at once, or a hundred a second; none gives up.
+    """Workers begin all at once or a hundred a second, and none gives up.
 
-    When each asked for itself: 101 s for 200 workers, and of 1,000 and 3,000 in 900 s 61 and 2,061
-    gave up.
+    When each one asked Step Functions, 200 workers took 101 s, and of 1,000 and 3,000 workers 61
+    and 2,061 gave up in 900 s.
     """
     world = World(limit=workers, children=workers)
     for name in range(workers):
         began = BEGAN + (0.0 if at_once else name / 100)
         world.begin_later(name, began, until=began + 600.0)
-    last = 0.0 if at_once else workers / 100
+    last_start = 0.0 if at_once else workers / 100
     seconds = 12.0 if workers > 1_000 else 8.0
-    world.pass_time(last + seconds)
+    world.pass_time(last_start + seconds)
     assert len(world.shares) == workers
     assert world.calls["ListMapRuns"] <= 2
-    assert world.calls["DescribeMapRun"] <= (last + seconds) / TURN_SECONDS + 5
+    assert world.calls["DescribeMapRun"] <= (last_start + seconds) / TURN_SECONDS + 5
     world.pass_time(3 * SLOT_SECONDS)
     assert world.total == pytest.approx(RATE)
     assert world.throttles["DescribeMapRun"] == world.throttles["ListMapRuns"] == 0
 
 
-def test_throttles_of_who_asks_are_waited_out() -> None:
-    """Others of the account have used the quotas up, and go on to take most of the refill."""
+def test_a_worker_waits_while_step_functions_throttles_it() -> None:
+    """Others in the account have used up the quotas, and take most of the refill."""
     world = World(limit=200)
     for action in ("ListMapRuns", "DescribeMapRun"):
         world.quotas[action].tokens = 0.0
@@ -262,7 +264,7 @@ def test_throttles_of_who_asks_are_waited_out() -> None:
         assert world.total == pytest.approx(RATE)
 
 
-def test_who_dies_while_it_asks_is_replaced_in_the_next_turn() -> None:
+def test_a_worker_that_dies_while_it_asks_is_replaced_in_the_next_turn() -> None:
     world = World(limit=4)
     dead = world.worker(0)
     turn = int(world.now // TURN_SECONDS)
@@ -275,10 +277,8 @@ def test_who_dies_while_it_asks_is_replaced_in_the_next_turn() -> None:
 
 @pytest.mark.parametrize("limits", [[2, 8], [2, 10, 2, 10], [10, 200, 400], [5, 1, 5, 20, 3, 40]])
 @pytest.mark.parametrize("outage", [False, True])
-def test_the_sum_of_shares_never_exceeds_the_rate_whatever_is_changed(
-    limits: list[int], outage: bool
-) -> None:
-    """Step Functions may not answer around a change, so that notes are stale."""
+def test_the_sum_of_shares_never_exceeds_the_rate(limits: list[int], outage: bool) -> None:
+    """Step Functions may not answer around a change, so notes are stale."""
     world = World(limit=limits[0])
     names = count()
     for limit in limits:
@@ -300,7 +300,7 @@ def test_the_sum_of_shares_never_exceeds_the_rate_whatever_is_changed(
     assert world.total == pytest.approx(RATE)
 
 
-def test_a_change_in_the_moment_in_which_a_worker_begins() -> None:
+def test_a_change_while_a_worker_begins() -> None:
     for offset in range(40):
         world = World(limit=2)
         world.begin(0)
@@ -313,7 +313,7 @@ def test_a_change_in_the_moment_in_which_a_worker_begins() -> None:
         assert world.total == pytest.approx(RATE)
 
 
-def test_no_limit_is_as_many_as_may_yet_begin() -> None:
+def test_no_limit_counts_all_workers_that_may_still_begin() -> None:
     world = World(limit=2, children=40)
     world.begin(0)
     world.begin(1)
@@ -325,7 +325,7 @@ def test_no_limit_is_as_many_as_may_yet_begin() -> None:
     assert world.total == pytest.approx(RATE)
 
 
-def test_a_raise_is_waited_for_by_two_slots_at_most_and_by_later_workers_not_again() -> None:
+def test_a_higher_limit_is_awaited_for_two_slots_and_only_once() -> None:
     world = World(limit=2)
     world.begin(0)
     world.limit = 10_000
@@ -339,7 +339,7 @@ def test_a_raise_is_waited_for_by_two_slots_at_most_and_by_later_workers_not_aga
 
 
 def test_a_fleet_asks_step_functions_about_once_a_slot() -> None:
-    """DescribeMapRun serves about one request a second; there may be ten thousand workers."""
+    """DescribeMapRun serves about one request a second, for up to ten thousand workers."""
     world = World(limit=300)
     for name in range(300):
         world.begin_later(name, world.now, FOREVER)
@@ -351,7 +351,7 @@ def test_a_fleet_asks_step_functions_about_once_a_slot() -> None:
 
 
 def test_a_map_that_is_retried_is_found() -> None:
-    """It is another map run of the same execution, and the notes name the first one."""
+    """The retry is another map run of the same execution, and the notes name the first one."""
     world = World(limit=4)
     world.begin(0)
     world.end(0)
@@ -362,7 +362,7 @@ def test_a_map_that_is_retried_is_found() -> None:
     assert world.total == RATE / 5
 
 
-def test_a_wait_that_does_not_fit_into_the_functions_time_is_handed_back() -> None:
+def test_a_wait_longer_than_the_functions_time_is_handed_back() -> None:
     world = World(limit=2)
     world.begin(0)
     world.limit = 8
@@ -373,8 +373,8 @@ def test_a_wait_that_does_not_fit_into_the_functions_time_is_handed_back() -> No
     assert 1 not in world.shares
 
 
-def test_who_has_no_time_to_wait_for_a_turn_hands_back() -> None:
-    """Somebody has just asked, so Step Functions does answer."""
+def test_a_worker_without_time_to_wait_hands_back() -> None:
+    """Another worker has just asked, so Step Functions is available."""
     world = World(limit=2)
     world.begin(0)
     world.pass_time(0.5)
@@ -382,7 +382,7 @@ def test_who_has_no_time_to_wait_for_a_turn_hands_back() -> None:
     assert 1 not in world.shares
 
 
-def test_a_worker_that_gets_no_answer_does_not_read_and_says_why_in_the_end() -> None:
+def test_a_worker_without_an_answer_reads_nothing_and_reports_why() -> None:
     world = World(limit=4)
     world.dumb = True
     with pytest.raises(GaveUp, match="did not report how many workers share maxReadRate"):
@@ -390,7 +390,7 @@ def test_a_worker_that_gets_no_answer_does_not_read_and_says_why_in_the_end() ->
     assert world.shares == {}
 
 
-def test_a_worker_that_hears_nothing_any_more_takes_less_and_all_again_afterwards() -> None:
+def test_a_worker_lowers_its_rate_while_it_gets_no_answer() -> None:
     world = World(limit=2)
     world.begin(0)
     world.begin(1)
@@ -404,7 +404,7 @@ def test_a_worker_that_hears_nothing_any_more_takes_less_and_all_again_afterward
     assert world.total == pytest.approx(RATE)
 
 
-def test_notes_that_cannot_be_read_are_as_no_answer() -> None:
+def test_unreadable_notes_count_as_no_answer() -> None:
     world = World(limit=2)
     world.begin(0)
     world.broken = True

@@ -1,4 +1,4 @@
-"""Keys in each format of a file, and what --format makes of a result: alike for all commands."""
+"""Check keys in each file format, and results in each --format of the commands."""
 
 import base64
 import csv
@@ -40,17 +40,15 @@ def test_keys_of_several_attributes_survive_every_format(format_: str, rows: lis
 @pytest.mark.parametrize("format_", FORMATS)
 @given(st.lists(st.decimals(-(10**15), 10**15, allow_nan=False, places=20), max_size=20))
 @example([Decimal("0.00004"), Decimal("-1E-10"), Decimal("1E-130"), Decimal("1E+22")])
-def test_numbers_are_read_in_the_form_in_which_the_service_returns_them(
-    format_: str, numbers: list[Decimal]
-) -> None:
+def test_numbers_are_read_in_the_form_of_the_service(format_: str, numbers: list[Decimal]) -> None:
     keys = [{"pk": {"N": text_of({"N": str(number)})}} for number in numbers]
     encoder = Encoder(format_, ONE["N"])
     assert list(encoder.decode(encoder.encode(keys))) == keys
 
 
-@pytest.mark.parametrize("other", ["40e-6", "4.0E-5", "0.000040"])
-def test_the_text_of_a_key_is_the_same_in_each_form_of_a_number(other: str) -> None:
-    assert key_text({"b": {"N": other}, "a": {"B": b"x"}}) == key_text(
+@pytest.mark.parametrize("number", ["40e-6", "4.0E-5", "0.000040"])
+def test_the_text_of_a_key_is_the_same_in_each_form_of_a_number(number: str) -> None:
+    assert key_text({"b": {"N": number}, "a": {"B": b"x"}}) == key_text(
         {"a": {"B": b"x"}, "b": {"N": "0.00004"}}
     )
 
@@ -62,13 +60,13 @@ def test_a_text_line_holds_one_key_and_no_escape_code(string: str) -> None:
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in line[:-1])
 
 
-def test_plain_keys_are_printed_as_they_are() -> None:
+def test_plain_keys_are_printed_unchanged() -> None:
     encoder = Encoder("text", ONE["S"])
     plain = ["a", "C:\\temp", "ü 😀", 'say "hi"', "a,b", " padded "]
     assert encoder.encode({"pk": {"S": s}} for s in plain).decode().split("\n")[:-1] == plain
 
 
-def test_text_escapes_what_a_line_cannot_carry() -> None:
+def test_text_escapes_keys_that_do_not_fit_a_line() -> None:
     encoder = Encoder("text", ONE["S"])
     odd = ["a\nb", '"quoted"', "\x1b[31mred", "\x7f"]
     lines = encoder.encode({"pk": {"S": s}} for s in odd).decode().split("\n")[:-1]
@@ -104,23 +102,23 @@ REPORT: dict[str, Any] = {
 }
 
 
-def said(capsys: Any, format_: str | None, report: Any = REPORT, **more: Any) -> str:
+def printed(capsys: Any, format_: str | None, report: Any = REPORT, **more: Any) -> str:
     put_out(format_, report, lambda: "for a person", **more)
     return str(capsys.readouterr().out)
 
 
-def test_text_is_for_a_person_and_is_what_comes_unasked(capsys: Any) -> None:
-    assert said(capsys, None) == said(capsys, "text") == "for a person\n"
+def test_text_is_the_default_and_for_people(capsys: Any) -> None:
+    assert printed(capsys, None) == printed(capsys, "text") == "for a person\n"
 
 
 def test_json_has_plain_keys_and_typed_json_those_of_dynamodb(capsys: Any) -> None:
-    assert json.loads(said(capsys, "typed-json")) == REPORT
+    assert json.loads(printed(capsys, "typed-json")) == REPORT
     examples = {"missing": [{"pk": "a"}, {"pk": 7}], "surplus": []}
-    assert json.loads(said(capsys, "json")) == {**REPORT, "examples": examples}
+    assert json.loads(printed(capsys, "json")) == {**REPORT, "examples": examples}
 
 
 def test_csv_has_a_column_for_each_figure_and_a_row_for_each_record(capsys: Any) -> None:
-    (row,) = csv.DictReader(io.StringIO(said(capsys, "csv")))
+    (row,) = csv.DictReader(io.StringIO(printed(capsys, "csv")))
     assert row == {
         "table": "Orders",
         "verification": "",
@@ -130,15 +128,15 @@ def test_csv_has_a_column_for_each_figure_and_a_row_for_each_record(capsys: Any)
         "examples.missing": '[{"pk": "a"}, {"pk": 7}]',
         "examples.surplus": "[]",
     }
-    assert said(capsys, "csv", [{"a": 1}, {"a": 2, "b": 3}]) == "a,b\n1,\n2,3\n"
-    assert said(capsys, "csv", [{"a": 1}], rows=[{"c": 4}]) == "c\n4\n"
-    assert said(capsys, "csv", []) == ""
+    assert printed(capsys, "csv", [{"a": 1}, {"a": 2, "b": 3}]) == "a,b\n1,\n2,3\n"
+    assert printed(capsys, "csv", [{"a": 1}], rows=[{"c": 4}]) == "c\n4\n"
+    assert printed(capsys, "csv", []) == ""
 
 
 def test_no_key_sends_an_escape_code_to_a_terminal(capsys: Any) -> None:
     odd = {"pk": {"S": "\x1b[31m\x9b\u202e"}}
     for format_ in ("json", "typed-json"):
-        assert not {"\x1b", "\x9b", "\u202e"} & set(said(capsys, format_, odd))
+        assert not {"\x1b", "\x9b", "\u202e"} & set(printed(capsys, format_, odd))
 
 
 def test_an_attribute_may_be_named_as_a_type() -> None:
@@ -148,7 +146,7 @@ def test_an_attribute_may_be_named_as_a_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "is_"),
+    ("content", "expected"),
     [
         ("7", 7),
         ("-0.1", -0.1),
@@ -159,12 +157,12 @@ def test_an_attribute_may_be_named_as_a_type() -> None:
         ("1E-130", 1e-130),
     ],
 )
-def test_a_number_stays_one_where_a_double_is_equal_to_it(content: str, is_: Any) -> None:
-    assert plain({"N": content}) == is_
-    assert type(plain({"N": content})) is type(is_)
+def test_a_number_stays_one_if_a_double_is_equal(content: str, expected: Any) -> None:
+    assert plain({"N": content}) == expected
+    assert type(plain({"N": content})) is type(expected)
 
 
 @given(st.binary())
-def test_binary_is_base64_from_bytes_and_from_what_json_has_of_them(content: bytes) -> None:
+def test_binary_is_base64_from_bytes_and_from_json(content: bytes) -> None:
     text = base64.b64encode(content).decode()
     assert plain({"B": content}) == plain({"B": text}) == text

@@ -1,6 +1,6 @@
-"""The functions' handlers: what they pass on, answer, count and log; the work is tested elsewhere.
+"""Check the handlers of the functions: their calls, answers, metrics and logs.
 
-And what Lambda lets through of what a function prints, at each level of the deployment.
+Other tests check the work itself. The last tests show which logs Lambda's filter lets through.
 """
 
 import json
@@ -62,8 +62,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "s3_client", lambda: "s3")
 
 
-def replaced(monkeypatch: pytest.MonkeyPatch, name: str, result: Any) -> list:
-    """Put a stand-in for the one call of a handler; returns the calls that it gets."""
+def replace_call(monkeypatch: pytest.MonkeyPatch, name: str, result: Any) -> list:
+    """Replace the one call of a handler, and return the list of calls that it collects."""
     calls = []
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -77,7 +77,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, name: str, result: Any) -> list:
 
 
 @pytest.mark.parametrize("error", [None, GaveUp("throttled")])
-def test_planning_counts_what_it_has_read_found_and_planned(
+def test_planning_counts_units_keys_and_segments(
     monkeypatch: pytest.MonkeyPatch, capsys, error: Exception | None
 ) -> None:
     state = {"run": "e", "plan": {"segments": 4}, "segmentsLeft": 3}
@@ -101,13 +101,13 @@ def test_planning_counts_what_it_has_read_found_and_planned(
     else:
         with pytest.raises(GaveUp):
             job.plan_run(event, Context())
-    found = {"KeysFound": 5, "SegmentsDone": 1, "SegmentsPlanned": 4} if error is None else {}
-    expected = {"ReadUnits": 1.5, **found}
-    counted = metrics_in(capsys.readouterr().out)
-    assert counted == {(name, ""): value for name, value in expected.items()}
+    run_metrics = {"KeysFound": 5, "SegmentsDone": 1, "SegmentsPlanned": 4} if error is None else {}
+    expected = {"ReadUnits": 1.5, **run_metrics}
+    metrics = metrics_in(capsys.readouterr().out)
+    assert metrics == {(name, ""): value for name, value in expected.items()}
 
 
-def test_a_wrong_input_fails_by_the_name_that_the_state_machine_catches() -> None:
+def test_a_wrong_input_raises_the_error_that_the_state_machine_catches() -> None:
     with pytest.raises(InvalidInput, match="unknown: 'tabel'"):
         job.plan_run({"input": {"tabel": "Orders"}, "execution": EXECUTION}, Context())
 
@@ -120,7 +120,7 @@ def commit_of(keys: int, ended: int) -> Commit:
     return Commit(3, 0, "a1", parts, ended, Usage(), 1.0, Checkpoint(), False)
 
 
-def test_each_commit_is_reported_at_once_by_table_and_each_unit_once(
+def test_each_commit_is_reported_by_table_at_once_and_each_unit_once(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     plan = SimpleNamespace(table="Orders", id="e")
@@ -139,8 +139,8 @@ def test_each_commit_is_reported_at_once_by_table_and_each_unit_once(
 
     printed: list[str] = []
     monkeypatch.setattr("keyhop.jobs.fleet.scan_segments", scan)
-    told = job.scan_segments(GROUP_STATE, Context())
-    assert told == {"done": True, "keys": 8, "commits": 2}
+    answer = job.scan_segments(GROUP_STATE, Context())
+    assert answer == {"done": True, "keys": 8, "commits": 2}
     printed.append(capsys.readouterr().out)
     first, second = map(metrics_in, printed)
     assert first == {
@@ -158,14 +158,15 @@ def test_each_commit_is_reported_at_once_by_table_and_each_unit_once(
     assert [line["run"] for line in lines if "KeysFound" in line] == ["e", "e"]
     for line in lines:
         (emitted,) = line["_aws"]["CloudWatchMetrics"]
-        of_all = [["service"]] if "Throttles" in line else []
-        by = ["service", "table", *(["Reason"] if "Reason" in line else [])]
-        assert [sorted(one) for one in emitted["Dimensions"]] == [*of_all, sorted(by)]
+        no_dimensions = [["service"]] if "Throttles" in line else []
+        dimensions = ["service", "table", *(["Reason"] if "Reason" in line else [])]
+        assert [sorted(names) for names in emitted["Dimensions"]] == [
+            *no_dimensions,
+            sorted(dimensions),
+        ]
 
 
-def test_what_a_failed_slice_has_read_is_counted_too(
-    monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
+def test_units_of_a_failed_slice_are_counted(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     def scan(*arguments, report):
         arguments[-1].add(Usage(read_units=2.0))
         report(SimpleNamespace(table="Orders", id="e"), None)
@@ -181,20 +182,20 @@ def test_finishing_counts_a_run_once_it_is_finished(
     monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     event = {"state": {"run": "e"}, "execution": EXECUTION}
-    again = {"run": "e", "next": "scan"}
-    replaced(monkeypatch, "keyhop.jobs.fleet.finish_run", again)
-    assert job.finish_run(event, Context()) == again
+    scan_again = {"run": "e", "next": "scan"}
+    replace_call(monkeypatch, "keyhop.jobs.fleet.finish_run", scan_again)
+    assert job.finish_run(event, Context()) == scan_again
     assert metrics_in(capsys.readouterr().out) == {}
     result = {"table": "Orders", "seconds": 9.5, "cost": {"total": 0.25}}
     end = {"run": "e", "next": "end", "result": result}
-    replaced(monkeypatch, "keyhop.jobs.fleet.finish_run", end)
+    replace_call(monkeypatch, "keyhop.jobs.fleet.finish_run", end)
     assert job.finish_run(event, Context()) == end
-    counted = metrics_in(capsys.readouterr().out)
-    assert counted == {("RunSeconds", ""): 9.5, ("RunDollars", ""): 0.25}
+    metrics = metrics_in(capsys.readouterr().out)
+    assert metrics == {("RunSeconds", ""): 9.5, ("RunDollars", ""): 0.25}
 
 
 @pytest.mark.parametrize("missing", [0, 2])
-def test_a_check_counts_what_it_reads_and_tells_no_examples(
+def test_a_check_counts_its_units_and_logs_no_examples(
     monkeypatch: pytest.MonkeyPatch, capsys, missing: int
 ) -> None:
     verdict = Verdict(4, 0.5, 4, 9, missing, examples={"missing": [SECRET]})
@@ -218,48 +219,48 @@ def test_a_check_counts_what_it_reads_and_tells_no_examples(
 
 
 def test_cleaning_up_fails_on_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = tokens(monkeypatch)
-    replaced(
+    calls = tokens(monkeypatch)
+    replace_call(
         monkeypatch, "keyhop.jobs.fleet.clean_up", RunFailed("Group 3 failed. " * 9_000, "GaveUp")
     )
     event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
     assert job.clean_up(event, Context()) == {}
-    ((how, told),) = ended
-    assert (how, told["taskToken"], told["error"]) == ("failure", "t1", "GaveUp")
-    assert told["cause"].startswith("Group 3 failed. ")
-    assert len(told["cause"]) < 32_768, "which Step Functions refuses"
+    ((how, arguments),) = calls
+    assert (how, arguments["taskToken"], arguments["error"]) == ("failure", "t1", "GaveUp")
+    assert arguments["cause"].startswith("Group 3 failed. ")
+    assert len(arguments["cause"]) < 32_768, "which Step Functions refuses"
 
 
-def test_a_redriven_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = tokens(monkeypatch)
-    replaced(monkeypatch, "keyhop.jobs.fleet.clean_up", None)
+def test_a_redriven_run_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = tokens(monkeypatch)
+    replace_call(monkeypatch, "keyhop.jobs.fleet.clean_up", None)
     event = {"state": {"run": "e"}, "execution": EXECUTION, "token": "t1"}
     assert job.clean_up(event, Context()) == {}
-    assert ended == [("success", {"taskToken": "t1", "output": "{}"})]
+    assert calls == [("success", {"taskToken": "t1", "output": "{}"})]
 
 
 def tokens(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
-    """How states are ended by their tokens, from here on."""
-    ended: list[tuple[str, dict[str, str]]] = []
+    """Replace Step Functions, and return the list of its calls that end a state by its token."""
+    calls: list[tuple[str, dict[str, str]]] = []
 
     class States:
-        def send_task_failure(self, **told: str) -> None:
-            ended.append(("failure", told))
+        def send_task_failure(self, **arguments: str) -> None:
+            calls.append(("failure", arguments))
 
-        def send_task_success(self, **told: str) -> None:
-            ended.append(("success", told))
+        def send_task_success(self, **arguments: str) -> None:
+            calls.append(("success", arguments))
 
     monkeypatch.setattr(job.boto3, "client", lambda service: States())
-    return ended
+    return calls
 
 
 @pytest.mark.parametrize(
-    ("unreserved", "most"), [(1_000, 800), (10, 8), (1, 1), (0, 1), (None, None)]
+    ("unreserved", "maximum"), [(1_000, 800), (10, 8), (1, 1), (0, 1), (None, None)]
 )
-def test_a_run_takes_no_more_workers_than_the_account_serves(
-    monkeypatch: pytest.MonkeyPatch, unreserved: int | None, most: int | None
+def test_a_run_has_no_more_workers_than_the_account_allows(
+    monkeypatch: pytest.MonkeyPatch, unreserved: int | None, maximum: int | None
 ) -> None:
-    """A new account may have ten in all; where Lambda does not say, workers wait for their turn."""
+    """A new account may have ten in all. If Lambda reports no limit, workers queue."""
 
     class Lambda:
         def get_account_settings(self) -> Any:
@@ -268,12 +269,12 @@ def test_a_run_takes_no_more_workers_than_the_account_serves(
             return {"AccountLimit": {"UnreservedConcurrentExecutions": unreserved}}
 
     monkeypatch.setattr(settings.boto3, "client", lambda service: Lambda())
-    assert settings.PlanSettings.from_env(os.environ).most_workers == most
+    assert settings.PlanSettings.from_env(os.environ).most_workers == maximum
     reserved = {**os.environ, "KEYHOP_MOST_WORKERS": "20"}
     assert settings.PlanSettings.from_env(reserved).most_workers == 20
 
 
-def test_settings_refuse_what_the_stack_would_not_make() -> None:
+def test_settings_refuse_values_that_the_stack_never_sets() -> None:
     good = {**ENVIRONMENT, "KEYHOP_WORKER_MEMORY_MB": "512", "KEYHOP_ARCHITECTURE": "x86_64"}
     assert settings.PlanSettings.from_env(good).worker.memory_mb == 512
     with pytest.raises(KeyError):
@@ -293,7 +294,7 @@ TABLE = Table("Orders", {"TableName": "Orders"})
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 
 
-def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
+def test_the_keeper_answers_the_records_to_retry_and_logs_no_key(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
@@ -320,24 +321,24 @@ def test_the_keeper_answers_what_must_come_again_and_logs_no_key(
     assert SECRET not in printed + str(logged)
     assert logged[0]["cause"] == "ValueError"
     embedded = "\n".join(line for line in printed.splitlines() if '"_aws"' in line)
-    counted = metrics_in(embedded)
-    assert counted["SentinelsPut", ""] == 2
-    assert counted["RecordsFailed", ""] == 1
-    assert counted["Throttles", "TableWriteAccountLimitExceeded"] == 3
+    metrics = metrics_in(embedded)
+    assert metrics["SentinelsPut", ""] == 2
+    assert metrics["RecordsFailed", ""] == 1
+    assert metrics["Throttles", "TableWriteAccountLimitExceeded"] == 3
 
 
 @pytest.mark.parametrize("place", ["us-east-1:111122223333", "ddblocal:000000000000"])
-def test_a_streams_table_is_found_by_its_name(place: str) -> None:
+def test_the_table_of_a_stream_has_a_name(place: str) -> None:
     assert keep_index.table_name_of(f"arn:aws:dynamodb:{place}:table/Orders") == "Orders"
 
 
 def test_a_step_is_passed_on_and_drift_is_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given: list[Any] = []
+    arguments_of_step: list[Any] = []
 
     def step(life_cycle: LifeCycle, *arguments: Any) -> dict[str, Any]:
-        given.extend((life_cycle.order, *arguments))
+        arguments_of_step.extend((life_cycle.order, *arguments))
         life_cycle.drift(3)
         return {"next": "end", "result": {}}
 
@@ -345,7 +346,7 @@ def test_a_step_is_passed_on_and_drift_is_counted(
     monkeypatch.setattr(manage_index, "table_with_index", lambda connection, name: TABLE)
     event = {"action": "verify", "step": "finish", "input": {"table": "Orders"}, "state": {"a": 1}}
     assert manage_index.handler({**event, "execution": EXECUTION}, Context())["next"] == "end"
-    assert given == [Verify(table="Orders"), "finish", {"a": 1}]
+    assert arguments_of_step == [Verify(table="Orders"), "finish", {"a": 1}]
     embedded = [line for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     assert metrics_in("\n".join(embedded))["KeyIndexDrift", ""] == 3
 
@@ -356,17 +357,17 @@ OF_LAMBDA = "INFO"
 
 
 def let_through(line: str, level: str = OF_LAMBDA) -> bool:
-    """Whether Lambda's filter for logs of format JSON hands a line on.
+    """Return if Lambda's filter for logs in JSON format passes a line on.
 
     "If the level is invalid or missing, Lambda will assign the log output the level INFO. [...] If
     you don't supply a valid timestamp, Lambda will assign the log the level INFO" (Log-level
     filtering, Lambda Developer Guide).
     """
     record = json.loads(line)
-    shown = record.get("level")
-    if shown not in LEVELS or not is_rfc_3339(record.get("timestamp")):
-        shown = "INFO"
-    return LEVELS.index(shown) >= LEVELS.index(level)
+    record_level = record.get("level")
+    if record_level not in LEVELS or not is_rfc_3339(record.get("timestamp")):
+        record_level = "INFO"
+    return LEVELS.index(record_level) >= LEVELS.index(level)
 
 
 def is_rfc_3339(timestamp: Any) -> bool:
@@ -377,7 +378,7 @@ def is_rfc_3339(timestamp: Any) -> bool:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_metrics_and_all_that_the_level_asks_for_come_through(
+def test_metrics_and_logs_of_the_level_pass_the_filter(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], level: str
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", OF_LAMBDA)  # as Lambda sets it for its filter
@@ -393,7 +394,7 @@ def test_metrics_and_all_that_the_level_asks_for_come_through(
 
     handler({}, Context())
     printed = capsys.readouterr().out.splitlines()
-    assert all(map(let_through, printed)), "of what is printed, nothing is dropped"
+    assert all(map(let_through, printed)), "no printed line is dropped"
     assert metrics_in("\n".join(printed)) == {("KeysFound", ""): 1}
     logs = [json.loads(line) for line in printed if '"_aws"' not in line]
     assert [log["level"] for log in logs] == [*LEVELS[LEVELS.index(level) :]]
@@ -401,6 +402,6 @@ def test_metrics_and_all_that_the_level_asks_for_come_through(
 
 
 @pytest.mark.parametrize("level", ["WARNING", "ERROR"])
-def test_a_filter_of_that_level_would_drop_the_metrics(level: str) -> None:
-    """Which the template had, and the alarms were silent."""
+def test_a_filter_of_a_higher_level_would_drop_the_metrics(level: str) -> None:
+    """The template once had such a filter, so the alarms never fired."""
     assert not let_through('{"_aws": {}, "KeysFound": [1.0]}', level)

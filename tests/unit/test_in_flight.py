@@ -1,4 +1,4 @@
-"""How many pages are read at once, in a model of a process and a table with a clock of its own."""
+"""Check how many pages are read at once, in a simulated process, table and clock."""
 
 import pytest
 from keyhop.dynamodb.rate_limit import Budget
@@ -12,15 +12,15 @@ CPU = 0.0005
 
 @pytest.mark.parametrize("latency", [0.001, prove(0.005), prove(0.05), 0.2])
 @pytest.mark.parametrize("cpu", [0.0002, 0.001])
-def test_nine_tenths_of_what_cpu_and_distance_allow(latency: float, cpu: float) -> None:
-    """From the fifth second on, on average; no single number of lanes would bring more."""
+def test_nine_tenths_of_the_limit_of_cpu_and_distance_are_used(latency: float, cpu: float) -> None:
+    """The mean from the fifth second on counts. No fixed number of lanes would read more."""
     model = Model(InFlight(), always(latency), always(cpu)).run(20.0)
     best = min(1 / cpu, MOST / (latency * (1 + model.jitter / 2) + cpu))
     assert model.pages_a_second(5.0, 20.0) >= 0.9 * best
 
 
 @pytest.mark.parametrize("latency", [0.001, prove(0.005), prove(0.05), 0.2])
-def test_nine_tenths_of_what_a_table_with_a_queue_serves(latency: float) -> None:
+def test_nine_tenths_of_the_capacity_of_a_table_with_a_queue_are_used(latency: float) -> None:
     model = Model(InFlight(), always(latency), serves=always(1_000.0)).run(20.0)
     assert model.pages_a_second(5.0, 20.0) >= 0.9 * 1_000.0
 
@@ -33,8 +33,8 @@ def test_a_table_far_away_has_a_hundred_lanes_after_two_seconds() -> None:
 
 @pytest.mark.parametrize("seed", [1, prove(2), prove(3)])
 @pytest.mark.parametrize("jitter", [0.2, 1.0])
-def test_the_number_stays_near_what_is_needed_and_does_not_swing(jitter: float, seed: int) -> None:
-    """Where 1,000 a second are the most there is, at a distance of 20 ms."""
+def test_the_number_of_lanes_stays_near_the_best_without_swings(jitter: float, seed: int) -> None:
+    """The maximum is 1,000 pages a second, at a distance of 20 ms."""
     model = Model(InFlight(), always(0.02), always(0.001), jitter=jitter, seed=seed).run(40.0)
     needed = 1_000.0 * 0.02 * (1 + jitter / 2)
     lanes = model.lanes_between(5.0, 40.0)
@@ -42,15 +42,15 @@ def test_the_number_stays_near_what_is_needed_and_does_not_swing(jitter: float, 
     assert max(lanes) <= 2.5 * needed
 
 
-@pytest.mark.parametrize("most", [1, 3, 8, 20])
-def test_never_above_the_upper_bound(most: int) -> None:
-    model = Model(InFlight(most=most), always(0.05)).run(10.0)
-    assert max(model.lanes_between(0.0, 10.0)) == most
-    assert model.pages_a_second(2.0, 10.0) >= 0.93 * most / (0.05 * 1.1)
+@pytest.mark.parametrize("maximum", [1, 3, 8, 20])
+def test_the_number_of_lanes_never_exceeds_its_maximum(maximum: int) -> None:
+    model = Model(InFlight(most=maximum), always(0.05)).run(10.0)
+    assert max(model.lanes_between(0.0, 10.0)) == maximum
+    assert model.pages_a_second(2.0, 10.0) >= 0.93 * maximum / (0.05 * 1.1)
 
 
-def follows(model: Model, moment: float, before: float, after: float, within: float) -> None:
-    """Nine tenths of the best before the moment, and of another best soon after it."""
+def check_change(model: Model, moment: float, before: float, after: float, within: float) -> None:
+    """Check for nine tenths of the best rate before the moment, and of another one after it."""
     model.run(moment + within + 10.0)
     assert model.pages_a_second(moment - 5.0, moment) >= 0.9 * before
     assert model.pages_a_second(moment + within, moment + within + 10.0) >= 0.9 * after
@@ -58,31 +58,31 @@ def follows(model: Model, moment: float, before: float, after: float, within: fl
 
 def test_it_follows_when_the_table_is_farther_away() -> None:
     model = Model(InFlight(), steps((0.0, 0.005), (15.0, 0.05)), always(CPU))
-    follows(model, 15.0, before=2_000.0, after=2_000.0, within=4.0)
+    check_change(model, 15.0, before=2_000.0, after=2_000.0, within=4.0)
     assert min(model.lanes_between(20.0, 29.0)) >= 80
 
 
 def test_it_follows_when_the_table_is_near_again() -> None:
     model = Model(InFlight(), steps((0.0, 0.05), (15.0, 0.005)), always(CPU))
-    follows(model, 15.0, before=2_000.0, after=2_000.0, within=2.0)
+    check_change(model, 15.0, before=2_000.0, after=2_000.0, within=2.0)
     assert max(model.lanes_between(25.0, 27.0)) <= 40
 
 
 def test_it_follows_when_the_cpu_gets_slower_and_faster() -> None:
     slow = Model(InFlight(), always(0.02), steps((0.0, 0.0003), (15.0, 0.0012)))
-    follows(slow, 15.0, before=3_333.0, after=833.0, within=3.0)
+    check_change(slow, 15.0, before=3_333.0, after=833.0, within=3.0)
     assert max(slow.lanes_between(22.0, 28.0)) <= 40
     fast = Model(InFlight(), always(0.02), steps((0.0, 0.0012), (15.0, 0.0003)))
-    follows(fast, 15.0, before=833.0, after=3_333.0, within=4.0)
+    check_change(fast, 15.0, before=833.0, after=3_333.0, within=4.0)
 
 
-def test_it_follows_what_a_table_serves() -> None:
+def test_it_follows_the_capacity_of_a_table() -> None:
     model = Model(InFlight(), always(0.02), serves=steps((0.0, 500.0), (15.0, 3_000.0)))
-    follows(model, 15.0, before=500.0, after=3_000.0, within=4.0)
+    check_change(model, 15.0, before=500.0, after=3_000.0, within=4.0)
 
 
 def test_a_busy_cpu_gets_no_more_lanes() -> None:
-    """Also where they seem to bring more, by chance."""
+    """This holds even if they seem to bring more by chance."""
     flight = InFlight(lambda: now)
     now = 0.0
     flight.begin(now, MOST)
@@ -95,8 +95,8 @@ def test_a_busy_cpu_gets_no_more_lanes() -> None:
     assert flight.lanes <= FIRST
 
 
-def test_lanes_that_wait_for_an_allowed_rate_are_given_up_but_for_a_few() -> None:
-    """200 read units a second are 400 pages: 2.2 under way at a distance of 5 ms, with jitter."""
+def test_most_lanes_that_wait_for_an_allowed_rate_are_given_up() -> None:
+    """200 read units a second are 400 pages: 2.2 in flight at a distance of 5 ms, with jitter."""
     model = Model(InFlight(), always(0.005), budget=Budget(max_rate=200.0)).run(30.0)
     assert max(model.lanes_between(3.0, 30.0)) <= 5
     assert model.pages_a_second(3.0, 30.0) >= 0.95 * 400
@@ -131,10 +131,10 @@ LOADS = [
 
 
 @pytest.mark.parametrize(("gives", "units", "latency"), LOADS)
-def test_of_a_table_that_throttles_nine_tenths_are_used_and_little_is_refused(
+def test_nine_tenths_of_a_throttling_table_are_used_with_few_throttles(
     gives: float, units: float, latency: float
 ) -> None:
-    """It gives so many read units a second, and saves up those of one; pages cost `units`."""
+    """The table gives `gives` read units a second, and saves up one second of them."""
     model = Model(InFlight(), always(latency), always(0.0002), gives=always(gives), units=units)
     model.run(40.0)
     assert model.pages_a_second(10.0, 40.0) * units >= 0.9 * gives
@@ -146,10 +146,10 @@ def test_of_a_table_that_throttles_nine_tenths_are_used_and_little_is_refused(
 )
 @pytest.mark.parametrize("item", [0.5, 2.5])
 @pytest.mark.parametrize("latency", [0.005, prove(0.05)])
-def test_the_same_where_a_page_is_as_large_as_it_may_be(
+def test_nine_tenths_of_a_throttling_table_are_used_with_large_pages(
     gives: float, item: float, latency: float
 ) -> None:
-    """Up to 1 MB, in blocks of 4 KB or in items of 20 KB: else few pages, and many refused."""
+    """Pages have up to 1 MB, in blocks of 4 KB or in items of 20 KB, so few pages are sent."""
     for seed in (1, 2):
         model = Model(InFlight(), always(latency), always(0.0002), gives=always(gives), seed=seed)
         model.units, model.item = 128.0, item
@@ -172,25 +172,25 @@ def test_a_table_that_gives_more_is_used_soon() -> None:
     assert model.pages_a_second(45.0, 60.0) >= 0.9 * 1_000.0
 
 
-def test_where_nothing_is_left_for_more_lanes_nothing_is_concluded() -> None:
-    """Of the last three segments of a run, three lanes read on; the next run begins with eight."""
+def test_too_few_segments_for_more_lanes_lead_to_no_conclusion() -> None:
+    """Three lanes read the last three segments of a run. The next run begins with eight lanes."""
     flight = InFlight()
     assert flight.begin(0.0, 3) == 3
     assert flight.begin(1.0, MOST) == FIRST
 
 
-def test_a_trial_for_which_no_room_is_left_says_nothing() -> None:
-    """As when a slice begins with as few segments as there were lanes before the trial."""
+def test_a_trial_without_enough_segments_leads_to_no_conclusion() -> None:
+    """A slice may begin with as few segments as there were lanes before the trial."""
 
-    def work_a_second(flight: InFlight, at: float) -> int:
+    def read_for_a_second(flight: InFlight, at: float) -> int:
         for _ in range(200):
             flight.page(at, at + 0.01)
         return flight.look(at + 1.0)
 
     flight = InFlight()
     flight.begin(0.0, 100)
-    tried = work_a_second(flight, 0.0)
-    assert tried > FIRST
+    trial_lanes = read_for_a_second(flight, 0.0)
+    assert trial_lanes > FIRST
     assert flight.begin(1.0, FIRST) == FIRST
-    assert work_a_second(flight, 1.0) <= FIRST
+    assert read_for_a_second(flight, 1.0) <= FIRST
     assert flight.begin(2.0, 100) >= 1

@@ -1,4 +1,4 @@
-"""Writes of single items under a limit of write units."""
+"""Check writes of single items under a limit of write units."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -21,7 +21,7 @@ class Writes(ItemCalls):
 
 
 class Service:
-    """A service whose first answer comes when another write was sent, or waits for its turn."""
+    """A service that answers the first write when another one was sent or waits for its turn."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -30,7 +30,7 @@ class Service:
         self.is_first_sent = Event()
 
     def check(self) -> None:
-        """Called before a call and while it waits; the third time, the second call waits."""
+        """Count the checks before and during calls; at the third one, the second call waits."""
         self.checks += self.is_first_sent.is_set()
         if self.checks == 3:
             self.is_second_known.set()
@@ -46,7 +46,7 @@ class Service:
 
 
 @pytest.mark.parametrize("is_allowed_later", [False, True])
-def test_the_first_write_under_a_limit_in_total_goes_alone(is_allowed_later: bool) -> None:
+def test_the_first_write_under_a_total_limit_runs_alone(is_allowed_later: bool) -> None:
     """Two writes of ten units each do not fit into twelve, though each is expected to cost one."""
     service = Service()
     budget = Budget(max_units=None if is_allowed_later else 12.0)
@@ -63,7 +63,7 @@ def test_the_first_write_under_a_limit_in_total_goes_alone(is_allowed_later: boo
     assert service.sent == 1
 
 
-def test_without_a_limit_in_total_writes_do_not_wait_for_the_first() -> None:
+def test_without_a_total_limit_writes_do_not_wait_for_the_first() -> None:
     service = Service()
     calls = Writes(Connection(service), "table", writes=Budget(max_rate=100.0), check=service.check)
     with ThreadPoolExecutor(2) as threads:

@@ -1,4 +1,4 @@
-"""Items as the JSON of events and answers."""
+"""Check items in the JSON of events and answers."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"),
+    ("number", "json_text"),
     [
         ("7", "7"),
         ("-1E+3", "-1000"),
@@ -23,13 +23,13 @@ from hypothesis import strategies as st
         ("0.12345678901234567890123", "0.12345678901234568"),
     ],
 )
-def test_a_number_of_a_plain_answer_is_a_number(number: str, shown: str) -> None:
-    """Never a text; where a double cannot hold it, the nearest that there is."""
-    assert json.dumps(requests.value_json(Decimal(number), typed=False)) == shown
+def test_a_number_of_a_plain_answer_is_a_number(number: str, json_text: str) -> None:
+    """It is never a text. If a double cannot hold it, the nearest double is used."""
+    assert json.dumps(requests.value_json(Decimal(number), typed=False)) == json_text
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("value", "parsed"),
     [
         (0.1, Decimal("0.1")),
         (2**100, Decimal(2**100)),
@@ -39,27 +39,27 @@ def test_a_number_of_a_plain_answer_is_a_number(number: str, shown: str) -> None
         ([1, {"a": "b"}], [Decimal(1), {"a": "b"}]),
     ],
 )
-def test_plain_values_are_read(given: Any, found: Any) -> None:
-    assert requests.value_of(given, typed=False) == found
+def test_plain_values_are_read(value: Any, parsed: Any) -> None:
+    assert requests.value_of(value, typed=False) == parsed
 
 
-@pytest.mark.parametrize("given", [float("nan"), float("inf"), 10**40 + 1, 1e300])
-def test_a_plain_number_that_dynamodb_has_not_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**40 + 1, 1e300])
+def test_a_plain_number_that_dynamodb_cannot_store_is_refused(value: Any) -> None:
     with pytest.raises(requests.InvalidItem):
-        requests.value_of(given, typed=False)
+        requests.value_of(value, typed=False)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [
         *({"S": 1}, {"N": 1}, {"N": "one"}, {"N": "Infinity"}, {"B": "?"}, {"B": 7}),
         *({"BOOL": "true"}, {"NULL": False}, {"M": []}, {"L": {}}, {"SS": []}, {"SS": "a"}),
         *({"SS": ["a", "a"]}, {"NS": [1]}, {"X": "a"}, {"S": "a", "N": "1"}, {}, "a", 7, None),
     ],
 )
-def test_a_typed_value_that_is_none_is_refused(given: Any) -> None:
+def test_an_invalid_typed_value_is_refused(value: Any) -> None:
     with pytest.raises(requests.InvalidItem) as error:
-        requests.value_of(given, typed=True)
+        requests.value_of(value, typed=True)
     assert str(error.value)
 
 
@@ -69,25 +69,27 @@ SCALARS = st.one_of(
     st.binary(max_size=5).map(lambda content: {"B": base64.b64encode(content).decode()}),
     st.booleans().map(lambda truth: {"BOOL": truth}),
     st.just({"NULL": True}),
-    st.sets(st.text(max_size=3), min_size=1, max_size=3).map(lambda told: {"SS": sorted(told)}),
+    st.sets(st.text(max_size=3), min_size=1, max_size=3).map(
+        lambda members: {"SS": sorted(members)}
+    ),
 )
 VALUES = st.recursive(
     SCALARS,
     lambda inside: st.one_of(
-        st.lists(inside, max_size=3).map(lambda told: {"L": told}),
-        st.dictionaries(st.text(max_size=3), inside, max_size=3).map(lambda told: {"M": told}),
+        st.lists(inside, max_size=3).map(lambda values: {"L": values}),
+        st.dictionaries(st.text(max_size=3), inside, max_size=3).map(lambda values: {"M": values}),
     ),
     max_leaves=8,
 )
 
 
 @given(VALUES)
-def test_typed_json_comes_back_as_it_went(value: dict[str, Any]) -> None:
+def test_typed_json_survives_a_round_trip(value: dict[str, Any]) -> None:
     assert requests.value_json(requests.value_of(value, typed=True), typed=True) == value
 
 
 @given(VALUES)
-def test_a_plain_answer_is_json_whatever_is_stored(value: dict[str, Any]) -> None:
+def test_a_plain_answer_of_any_value_is_json(value: dict[str, Any]) -> None:
     json.dumps(requests.value_json(requests.value_of(value, typed=True), typed=False))
 
 

@@ -1,7 +1,7 @@
-"""The life of a key index, explored: LifeCycle and trust in all interleavings; their mutants die.
+"""Explore LifeCycle and trust in all interleavings, and check that mutants fail.
 
-`auto` never returns a partial list, and a removal that succeeds leaves nothing behind, whoever else
-is at work, and whatever is stopped.
+`auto` never returns a partial list, and a successful removal leaves nothing behind, whatever other
+actions are running and whatever is stopped.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.timeout(1200)
 INSERT: Operation = ("insert", "b")
 
 
-def kept() -> World:
-    """A table of one collection, after a build."""
+def kept_world() -> World:
+    """Return a table of one collection after a build."""
     rules = Rules()
     world = World((Actor("builder", "build"),))
     while world.actors[0].step != "over":
@@ -37,17 +37,17 @@ def scene(
 ) -> World:
     actors = tuple(Actor(f"actor {n}", action) for n, action in enumerate(actions))
     more = {"users": users, "crashes": crashes, "redrives": redrives, "reader": Reader()}
-    return replace(kept(), actors=actors, **more)  # type: ignore[arg-type]
+    return replace(kept_world(), actors=actors, **more)  # type: ignore[arg-type]
 
 
-def test_a_kept_index_is_believed() -> None:
-    world = kept()
+def test_a_kept_index_is_trusted() -> None:
+    world = kept_world()
     assert why_not(Rules().evidence(world), NOW) is None
     assert world.sentinels == world.items == {"a"}
 
 
 @pytest.mark.parametrize("action", ["build", "verify", "remove"])
-def test_one_action_that_may_be_stopped_and_redriven_anywhere(action: str) -> None:
+def test_one_action_that_is_stopped_and_redriven_anywhere(action: str) -> None:
     assert Rules().explore(scene(action, crashes=1, redrives=1)) > 100
 
 
@@ -65,7 +65,7 @@ def test_from_nothing_to_a_kept_index() -> None:
         (("stream", "off"), INSERT, ("stream", "on"), ("attach",)),
     ],
 )
-def test_what_people_do_to_the_stream_and_the_mapping(users: tuple[Operation, ...]) -> None:
+def test_users_change_the_stream_and_the_mapping(users: tuple[Operation, ...]) -> None:
     assert Rules().explore(scene(users=users)) > 20
 
 
@@ -78,13 +78,13 @@ def test_what_people_do_to_the_stream_and_the_mapping(users: tuple[Operation, ..
         *map(prove, [("verify", "verify"), ("build", "build")]),
     ],
 )
-def test_two_at_work_of_whom_one_may_be_stopped(actions: tuple[str, ...]) -> None:
+def test_two_actions_of_which_one_may_be_stopped(actions: tuple[str, ...]) -> None:
     assert Rules().explore(scene(*actions, crashes=1)) > 10_000
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("action", ["build", "verify", "remove"])
-def test_a_deploy_meanwhile(action: str) -> None:
+def test_a_deployment_during_an_action(action: str) -> None:
     users = (INSERT, ("unlist",))
     assert Rules().explore(scene(action, users=users, crashes=1)) > 1_000
 
@@ -97,7 +97,7 @@ def test_a_deploy_meanwhile(action: str) -> None:
         *(("remove", "remove"), ("build", "build")),
     ],
 )
-def test_a_deploy_while_two_are_at_work_of_whom_one_may_be_stopped(
+def test_a_deployment_during_two_actions_of_which_one_may_be_stopped(
     actions: tuple[str, ...],
 ) -> None:
     """The context loses the keyIndex of the table, and one of the two may be stopped."""
@@ -116,7 +116,7 @@ GIVEN_UP = (INSERT, ("give up", "b"))
         prove_long(("discard", "discard", "verify"), GIVEN_UP),
     ],
 )
-def test_records_that_are_lost_after_the_keeper_gave_them_up(
+def test_records_that_are_lost_after_the_keeper_gave_up(
     actions: tuple[str, ...], users: tuple[Operation, ...]
 ) -> None:
     """A message is deleted unprocessed, or the queue deletes it after its retention."""
@@ -124,19 +124,19 @@ def test_records_that_are_lost_after_the_keeper_gave_them_up(
 
 
 class CountsWithdrawalsAtItsEnd(LifeCycle):
-    """A verification takes itself for one that began after whatever happened before it ended."""
+    """A verification that ignores withdrawals before its end."""
 
     def _evidence_of_verification(self, journal: Any) -> dict[str, Any]:
         now = self.registry.entry().withdrawals
         return {**super()._evidence_of_verification(journal), "withdrawals": now}
 
 
-def _counting_a_verification_for_30_days(seen: Evidence) -> str | None:
-    return why_not(seen, NOW - timedelta(days=30 - VERIFICATION_COUNTS_DAYS))
+def _counting_a_verification_for_30_days(evidence: Evidence) -> str | None:
+    return why_not(evidence, NOW - timedelta(days=30 - VERIFICATION_COUNTS_DAYS))
 
 
 class NotesBelatedly(LifeCycle):
-    """A removal does not void the verification before it begins."""
+    """A removal that does not void the verification before it begins."""
 
     def _note(self, **fields: Any) -> None:
         if fields != {"verification": None}:
@@ -144,7 +144,7 @@ class NotesBelatedly(LifeCycle):
 
 
 class FinishesAnyway(LifeCycle):
-    """The last step of an action asks nobody whether the lease was kept."""
+    """An action whose last step does not check whether it still holds the lease."""
 
     def step(self, step: str, state: Mapping[str, Any]) -> dict[str, Any]:
         if step == "finish":
@@ -153,7 +153,7 @@ class FinishesAnyway(LifeCycle):
 
 
 class DetachesOnce(LifeCycle):
-    """A removal does not look again whether somebody has attached the keeper."""
+    """A removal that does not check again whether the keeper was attached."""
 
     def _finish_removal(self, state: Mapping[str, Any]) -> dict[str, Any]:
         keeper = self.keeper
@@ -175,13 +175,13 @@ class _Detached:
         return True
 
 
-def _ignoring_kept_by(seen: Evidence) -> str | None:
-    verification = seen.entry.verification
+def _ignoring_kept_by(evidence: Evidence) -> str | None:
+    verification = evidence.entry.verification
     if verification is None:
         return "no verification"
-    now = {keeper.uuid: keeper.modified for keeper in seen.keepers or ()}
-    entry = replace(seen.entry, verification={**verification, "kept_by": now})
-    return why_not(replace(seen, entry=entry), NOW)
+    changes = {keeper.uuid: keeper.modified for keeper in evidence.keepers or ()}
+    entry = replace(evidence.entry, verification={**verification, "kept_by": changes})
+    return why_not(replace(evidence, entry=entry), NOW)
 
 
 MUTANTS = {
@@ -189,8 +189,8 @@ MUTANTS = {
         Rules(life_cycle=DetachesOnce),
         scene("remove", users=(("attach",),)),
     ),
-    "nobody waits for what others still do": (Rules(waits=False), scene("remove")),
-    "a reader believes what it saw first": (
+    "nobody waits for actions in flight": (Rules(waits=False), scene("remove")),
+    "a reader trusts its first look": (
         Rules(checks_again=False, compares_begun=False),
         scene("remove", users=()),
     ),
@@ -222,7 +222,7 @@ MUTANTS = {
         Rules(fences=False),
         scene("build", "remove", crashes=1),
     ),
-    "a reader does not ask what happened meanwhile": (
+    "a reader does not check for changes since then": (
         Rules(compares_begun=False),
         scene("remove", "verify", users=(), crashes=1),
     ),

@@ -1,4 +1,4 @@
-"""The keeper's claim, over every interleaving of small scenarios, and random ones of larger."""
+"""Check the keeper's promise over all interleavings of small scenarios, and random larger ones."""
 
 import random
 
@@ -16,7 +16,7 @@ NOBODY_LOOKS_AFTER_A_DELETE = Rules(own_deletes=False)
 THE_KEEPER_ITSELF_LOOKS = Rules(own_inserts=False, own_deletes=False, looks_again=True)
 
 WALKER = (WALKED, Call.PUT, True)
-"""It has seen an item and no sentinel, and is about to act upon that."""
+"""A walker that has read an item and no sentinel, and will now put the sentinel."""
 
 
 def world(
@@ -28,12 +28,12 @@ def world(
     crashes: int = 1,
     copies: int = 0,
 ) -> World:
-    """Return a world in which each writer, set off by |, will do one thing after the other.
+    """Return a world whose writers are separated by |; each has one operation after the other.
 
     A collection with items has its sentinel, unless walkers are about to put it.
     """
     return World(
-        tuple(tuple(one.split()) for one in writers.split("|")),
+        tuple(tuple(operations.split()) for operations in writers.split("|")),
         (WALKER,) * walkers + (None,) * (keepers - walkers),
         frozenset(items),
         sentinel=bool(items) and not walkers,
@@ -66,7 +66,7 @@ SCENARIOS = {
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_once_all_is_quiet_a_sentinel_is_exactly_where_an_item_is(scenario: str) -> None:
+def test_in_the_end_exactly_the_collections_with_items_have_a_sentinel(scenario: str) -> None:
     worlds, wrong = PROTOCOL.explore(SCENARIOS[scenario])
     assert worlds > 100, "nothing was interleaved"
     assert wrong == []
@@ -81,15 +81,13 @@ def test_once_all_is_quiet_a_sentinel_is_exactly_where_an_item_is(scenario: str)
         (CHANGES_ARE_FILTERED_OUT, "the marker of a sentinel is removed"),
     ],
 )
-def test_without_withdrawal_or_its_records_an_index_that_lacks_a_collection_is_trusted(
-    mutant: Rules, scenario: str
-) -> None:
+def test_without_withdrawals_an_incomplete_index_is_trusted(mutant: Rules, scenario: str) -> None:
     _, wrong = mutant.explore(SCENARIOS[scenario])
     assert wrong
-    assert all(one.occupied and one.trusted for one in wrong)
+    assert all(end.occupied and end.trusted for end in wrong)
 
 
-def test_a_keeper_that_looks_again_itself_as_well_does_no_harm() -> None:
+def test_an_additional_look_by_the_keeper_does_no_harm() -> None:
     for scenario in ("an item comes and goes", "a user deletes the sentinel"):
         assert Rules(looks_again=True).explore(SCENARIOS[scenario])[1] == []
 
@@ -97,21 +95,21 @@ def test_a_keeper_that_looks_again_itself_as_well_does_no_harm() -> None:
 def test_without_a_look_after_a_put_a_sentinel_is_left_behind() -> None:
     _, wrong = NOBODY_LOOKS_AFTER_A_PUT.explore(SCENARIOS["an item comes and goes"])
     assert wrong
-    assert all(one.sentinel and not one.items for one in wrong)
+    assert all(end.sentinel and not end.items for end in wrong)
 
 
 def test_without_a_look_after_a_delete_a_sentinel_is_missing() -> None:
     _, wrong = NOBODY_LOOKS_AFTER_A_DELETE.explore(SCENARIOS["one goes while another comes"])
     assert wrong
-    assert any(one.items and not one.sentinel for one in wrong)
+    assert any(end.items and not end.sentinel for end in wrong)
 
 
-def test_a_second_look_by_the_keeper_itself_is_lost_if_it_is_killed_before() -> None:
-    """Its record comes again; but the sentinel that it has put says that all is well."""
+def test_a_second_look_by_the_keeper_itself_is_lost_in_a_crash() -> None:
+    """The record is delivered again, but the sentinel that it has put hides the problem."""
     _, wrong = THE_KEEPER_ITSELF_LOOKS.explore(SCENARIOS["an item comes and goes"])
     assert wrong
-    unharmed = SCENARIOS["an item comes and goes"].without_crashes()
-    assert THE_KEEPER_ITSELF_LOOKS.explore(unharmed)[1] == []
+    without_crashes = SCENARIOS["an item comes and goes"].without_crashes()
+    assert THE_KEEPER_ITSELF_LOOKS.explore(without_crashes)[1] == []
 
 
 def random_world(chance: random.Random) -> World:
@@ -150,5 +148,5 @@ def test_random_histories_of_more_items_writers_and_keepers_end_right(histories:
         ([False, False], True, None),
     ],
 )
-def test_what_a_look_tells(first_two: list[bool], items: bool, sentinel: bool | None) -> None:
+def test_a_look_shows_the_state(first_two: list[bool], items: bool, sentinel: bool | None) -> None:
     assert shown_by(first_two) == (items, sentinel)

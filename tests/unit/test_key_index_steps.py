@@ -1,6 +1,6 @@
-"""Adding and deleting the index where DynamoDB says: not now; its capacity on a provisioned table.
+"""Check how the index is added and deleted while DynamoDB refuses, and its provisioned capacity.
 
-Auto scaling is the service as boto3's models have it.
+Auto scaling is stubbed by its model in boto3.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ TOO_OFTEN = "Subscriber limit exceeded: Provisioned throughput decreases are lim
 
 
 class Client:
-    """DynamoDB, with one table. refusal: code and text of what it answers to UpdateTable."""
+    """DynamoDB with one table. `refusal` is the code and text of its answer to UpdateTable."""
 
     def __init__(
         self, *indexes: dict[str, Any], refusal: tuple[str, str] | None = None, **billing: Any
@@ -45,12 +45,12 @@ class Client:
         self.indexes, self.refusal, self.billing = indexes, refusal, billing
         self.updates: list[dict[str, Any]] = []
 
-    def describe_table(self, **given: Any) -> Any:
-        told = described(World((), stream=1)) | {"TableName": "Orders"} | self.billing
-        return {"Table": {**told, "GlobalSecondaryIndexes": list(self.indexes)}}
+    def describe_table(self, **arguments: Any) -> Any:
+        description = described(World((), stream=1)) | {"TableName": "Orders"} | self.billing
+        return {"Table": {**description, "GlobalSecondaryIndexes": list(self.indexes)}}
 
-    def update_table(self, **given: Any) -> Any:
-        self.updates.append(given)
+    def update_table(self, **arguments: Any) -> Any:
+        self.updates.append(arguments)
         if self.refusal is not None:
             code, text = self.refusal
             raise ClientError({"Error": {"Code": code, "Message": text}}, "UpdateTable")
@@ -63,48 +63,46 @@ def index(name: str, status: str) -> dict[str, Any]:
     return {"IndexName": name, "IndexStatus": status, "KeySchema": schema}
 
 
-def built(client: Client) -> str | None:
-    """What a build does or waits for next."""
+def build_step(client: Client) -> str | None:
+    """Return the next step of a build, or what it waits for."""
     return step_towards_built(Connection(client), "Orders", with_stream=True)[1]  # type: ignore[arg-type]
 
 
-def removed(client: Client) -> str | None:
-    """What a removal does or waits for next."""
+def removal_step(client: Client) -> str | None:
+    """Return the next step of a removal, or what it waits for."""
     return step_towards_removed(Connection(client), "Orders", with_stream=False)[1]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", ["CREATING", "DELETING"])
-def test_while_another_index_is_made_or_deleted_nothing_is_asked(status: str) -> None:
+def test_no_request_is_sent_while_another_index_is_added_or_deleted(status: str) -> None:
     client = Client(index("by-day", status))
-    assert built(client) == f"waiting for the index by-day, which is {status}"
+    assert build_step(client) == f"waiting for the index by-day, which is {status}"
     client.indexes = (index("by-day", status), index(INDEX, "ACTIVE"))
-    assert removed(client) == f"waiting for the index by-day, which is {status}"
+    assert removal_step(client) == f"waiting for the index by-day, which is {status}"
     assert client.updates == []
 
 
 @pytest.mark.parametrize("code", ["LimitExceededException", "ResourceInUseException"])
-def test_somebody_who_was_quicker_is_waited_for(code: str) -> None:
+def test_a_request_that_lost_a_race_waits(code: str) -> None:
     client = Client(refusal=(code, ONE_AT_A_TIME))
-    assert built(client) == "adding the index"
+    assert build_step(client) == "adding the index"
     client.indexes = (index(INDEX, "ACTIVE"),)
-    assert removed(client) == "deleting the index"
+    assert removal_step(client) == "deleting the index"
     assert len(client.updates) == 2
 
 
-def test_another_refusal_is_told() -> None:
+def test_another_refusal_is_reported() -> None:
     with pytest.raises(CannotStart, match="too many attributes"):
-        built(Client(refusal=("ValidationException", "too many attributes")))
+        build_step(Client(refusal=("ValidationException", "too many attributes")))
 
 
 @pytest.mark.parametrize(
     ("code", "waits"), [("LimitExceededException", False), ("ResourceInUseException", True)]
 )
-def test_capacity_that_may_not_be_lowered_again_today_is_no_reason_to_wait(
-    code: str, waits: bool
-) -> None:
-    kept = {**index(INDEX, "ACTIVE"), "ProvisionedThroughput": MUCH}
+def test_capacity_that_cannot_be_lowered_again_today_is_not_awaited(code: str, waits: bool) -> None:
+    key_index = {**index(INDEX, "ACTIVE"), "ProvisionedThroughput": MUCH}
     client = Client(
-        kept,
+        key_index,
         refusal=(code, TOO_OFTEN),
         BillingModeSummary={"BillingMode": "PROVISIONED"},
         ProvisionedThroughput=MUCH,
@@ -128,42 +126,42 @@ def units(read: int, write: int) -> dict[str, int]:
 
 
 def table(throughput: Mapping[str, int] | None, of_index: Mapping[str, int] | None = None) -> Table:
-    told = described(World(())) | {"TableName": "Orders"}
+    description = described(World(())) | {"TableName": "Orders"}
     if throughput is not None:
-        del told["BillingModeSummary"]
-        told["ProvisionedThroughput"] = throughput
+        del description["BillingModeSummary"]
+        description["ProvisionedThroughput"] = throughput
     if of_index is not None:
         key_index = {"IndexName": "keyhop-keys", "ProvisionedThroughput": of_index}
-        told["GlobalSecondaryIndexes"] = [key_index]
-    return Table("Orders", told)
+        description["GlobalSecondaryIndexes"] = [key_index]
+    return Table("Orders", description)
 
 
 @pytest.mark.parametrize(
-    ("own", "rate", "sentinel", "building", "kept"),
+    ("table_units", "rate", "sentinel", "building", "afterwards"),
     [
-        # The table's own 5,000 and 10,000 would cost $5,220 a month.
+        # The table's 5,000 and 10,000 units would cost $5,220 a month.
         (units(5_000, 10_000), 1_000, 2, units(5, 500), KEPT),
         (units(5_000, 10_000), 1_000, 4, units(5, 250), KEPT),
-        # More than the table takes would be idle; less than it keeps would be none.
+        # The index gets neither more than the table can use nor less than the minimum.
         (units(50, 100), 1_000, 2, units(5, 100), KEPT),
         (units(50, 100), 2, 2, KEPT, KEPT),
         (units(1, 2), 1_000, 2, units(1, 2), units(1, 2)),
     ],
 )
-def test_the_index_gets_what_the_build_may_write_and_then_little(
-    own: dict[str, int], rate: float, sentinel: float, building: Any, kept: Any
+def test_the_index_gets_the_capacity_of_the_build_and_then_the_minimum(
+    table_units: dict[str, int], rate: float, sentinel: float, building: Any, afterwards: Any
 ) -> None:
-    capacity = capacity_for(own, sentinel, rate, {})
-    assert (capacity.building, capacity.kept) == (building, kept)
+    capacity = capacity_for(table_units, sentinel, rate, {})
+    assert (capacity.building, capacity.kept) == (building, afterwards)
 
 
-def test_a_table_that_scales_is_taken_at_its_most() -> None:
-    """At night it has little, and grows when the build writes."""
+def test_a_table_that_scales_counts_with_its_maximum() -> None:
+    """Its capacity is low at night, and grows when the build writes."""
     capacity = capacity_for(units(5, 5), 2, 1_000, {WRITE: (400, ())})
     assert capacity.building == units(5, 400)
 
 
-def test_on_demand_there_is_nothing_to_decide_or_to_ask() -> None:
+def test_an_on_demand_table_needs_no_decision_and_no_request() -> None:
     def nobody() -> Any:
         raise AssertionError("asked")
 
@@ -174,22 +172,22 @@ def test_on_demand_there_is_nothing_to_decide_or_to_ask() -> None:
     assert capacity_plan(None, 10) is None
 
 
-def test_a_plan_tells_the_capacity_and_its_price() -> None:
+def test_a_plan_contains_the_capacity_and_its_price() -> None:
     plan = capacity_plan(capacity_for(units(5_000, 10_000), 2, 1_000, {}), 3600)
     assert (plan["building"], plan["kept"]) == ({"read": 5, "write": 500}, {"read": 5, "write": 5})
     assert plan["dollars_while_building"] == round(500 * 0.00065 + 5 * 0.00013, 6)
     assert plan["dollars_a_month"] == 2.85
-    told = capacity_text(plan)
-    assert "500 WCU and 5 RCU while it is built" in told
-    assert "then 5 and 5: $2.85 a month" in told
-    assert "no auto scaling: raise" in told
+    text = capacity_text(plan)
+    assert "500 WCU and 5 RCU while it is built" in text
+    assert "then 5 and 5: $2.85 a month" in text
+    assert "no auto scaling: raise" in text
     assert "that can be seen" in capacity_text({**plan, "scaled": None})
     assert "scales as the table does" in capacity_text({**plan, "scaled": True})
 
 
 @pytest.fixture
 def service() -> Stubber:
-    """Answers in the order given, each to a request that is valid by the service's model."""
+    """Return a stub that answers in order, and checks each request against the service's model."""
     session = botocore.session.get_session()
     client = session.create_client(
         "application-autoscaling",
@@ -215,8 +213,8 @@ def answer_targets(service: Stubber, resource: str, kind: str, *dimensions: str)
         }
         for dimension in dimensions
     ]
-    asked = {"ServiceNamespace": "dynamodb", "ResourceIds": [resource]}
-    service.add_response("describe_scalable_targets", {"ScalableTargets": targets}, asked)
+    parameters = {"ServiceNamespace": "dynamodb", "ResourceIds": [resource]}
+    service.add_response("describe_scalable_targets", {"ScalableTargets": targets}, parameters)
     if not targets:
         return
     policies = [
@@ -231,43 +229,43 @@ def answer_targets(service: Stubber, resource: str, kind: str, *dimensions: str)
             "CreationTime": 0,
         }
     ]
-    asked_of = {"ServiceNamespace": "dynamodb", "ResourceId": resource}
-    service.add_response("describe_scaling_policies", {"ScalingPolicies": policies}, asked_of)
+    parameters = {"ServiceNamespace": "dynamodb", "ResourceId": resource}
+    service.add_response("describe_scaling_policies", {"ScalingPolicies": policies}, parameters)
 
 
-def test_the_index_scales_as_the_table_does_but_from_little(service: Stubber) -> None:
+def test_the_index_scales_as_the_table_does_but_from_the_minimum(service: Stubber) -> None:
     answer_targets(service, "table/Orders", "table", READ, WRITE)
     for kind in (READ, WRITE):
-        which = {**OF_INDEX, "ScalableDimension": f"dynamodb:index:{kind}"}
+        target = {**OF_INDEX, "ScalableDimension": f"dynamodb:index:{kind}"}
         bounds = {"MinCapacity": 5, "MaxCapacity": 4_000}
-        service.add_response("register_scalable_target", {}, {**which, **bounds})
+        service.add_response("register_scalable_target", {}, {**target, **bounds})
         if kind == WRITE:
             policy = {
                 "PolicyName": f"keyhop-{WRITE}-0",
                 "PolicyType": "TargetTrackingScaling",
                 "TargetTrackingScalingPolicyConfiguration": POLICY,
             }
-            service.add_response("put_scaling_policy", {"PolicyARN": "p"}, {**which, **policy})
+            service.add_response("put_scaling_policy", {"PolicyARN": "p"}, {**target, **policy})
     assert Scaling(lambda: service.client).follow(table(units(100, 100)), KEPT) is None
     service.assert_no_pending_responses()
 
 
-def test_what_scales_the_index_goes_with_it(service: Stubber) -> None:
-    """DynamoDB deletes it with no index, and it would scale the next one of the name."""
+def test_auto_scaling_of_the_index_is_removed_with_it(service: Stubber) -> None:
+    """DynamoDB keeps it without the index, and it would scale a later index of the same name."""
     answer_targets(service, OF_INDEX["ResourceId"], "index", WRITE)
-    which = {**OF_INDEX, "ScalableDimension": f"dynamodb:index:{WRITE}"}
-    service.add_response("deregister_scalable_target", {}, which)
+    target = {**OF_INDEX, "ScalableDimension": f"dynamodb:index:{WRITE}"}
+    service.add_response("deregister_scalable_target", {}, target)
     assert Scaling(lambda: service.client).forget(table(units(100, 100))) is None
     service.assert_no_pending_responses()
 
 
-def test_a_table_that_does_not_scale_has_an_index_that_does_not(service: Stubber) -> None:
+def test_the_index_of_a_table_without_auto_scaling_has_none(service: Stubber) -> None:
     answer_targets(service, "table/Orders", "table")
     Scaling(lambda: service.client).follow(table(units(100, 100)), KEPT)
     service.assert_no_pending_responses()
 
 
-def test_what_cannot_be_seen_is_said_and_stops_nothing(service: Stubber) -> None:
+def test_auto_scaling_that_cannot_be_read_is_reported_and_stops_nothing(service: Stubber) -> None:
     for _ in range(4):
         service.add_client_error("describe_scalable_targets", "AccessDeniedException")
     scaling, provisioned = Scaling(lambda: service.client), table(units(100, 100))
@@ -299,15 +297,15 @@ def test_a_target_without_a_policy_does_not_scale_the_index(service: Stubber) ->
     answer_targets(service, OF_INDEX["ResourceId"], "index", READ)
     answer_targets(service, OF_INDEX["ResourceId"], "index", READ, WRITE)
     scaling = Scaling(lambda: service.client)
-    found = [capacity_now(provisioned, scaling, refused) for refused in ("why", None)]
-    assert found == [
+    capacities = [capacity_now(provisioned, scaling, refused) for refused in ("why", None)]
+    assert capacities == [
         {"read": 5, "write": 5, "scaled": False, "refused": "why"},
         {"read": 5, "write": 5, "scaled": True, "refused": None},
     ]
 
 
 def test_client_errors_are_what_the_stub_raises(service: Stubber) -> None:
-    """Else the two tests above would show nothing."""
+    """Otherwise the tests above would prove nothing."""
     service.add_client_error("describe_scalable_targets", "AccessDeniedException")
     with pytest.raises(ClientError):
         service.client.describe_scalable_targets(ServiceNamespace="dynamodb")

@@ -1,4 +1,4 @@
-"""When the key index is believed, and who may work on it: decisions, and what they stand on."""
+"""Check when the key index is trusted, and who may work on it: the decisions and their evidence."""
 
 import json
 from dataclasses import replace
@@ -49,9 +49,9 @@ VERIFICATION = {
     "stream": STREAM,
     "kept_by": kept_by((KEEPER,)),
 }
-ENTRY_OF_A_KEPT_ONE = Entry("table#1", sentinel=PLACE, verification=VERIFICATION)
+KEPT_ENTRY = Entry("table#1", sentinel=PLACE, verification=VERIFICATION)
 SENTINEL = Sentinel.from_json(PLACE)
-KEPT = Evidence("ACTIVE", ENTRY_OF_A_KEPT_ONE, SENTINEL, True, STREAM, (KEEPER,), 0.5, 3600.0, 0)
+KEPT = Evidence("ACTIVE", KEPT_ENTRY, SENTINEL, True, STREAM, (KEEPER,), 0.5, 3600.0, 0)
 
 
 def lease(action: Any, holder: str = "arn:e") -> Lease:
@@ -59,21 +59,21 @@ def lease(action: Any, holder: str = "arn:e") -> Lease:
 
 
 def with_entry(**fields: Any) -> Evidence:
-    return replace(KEPT, entry=replace(ENTRY_OF_A_KEPT_ONE, **fields))
+    return replace(KEPT, entry=replace(KEPT_ENTRY, **fields))
 
 
 def with_verification(**fields: Any) -> Evidence:
     return with_entry(verification={**VERIFICATION, **fields})
 
 
-def test_an_index_is_believed_on_all_the_evidence() -> None:
+def test_an_index_is_trusted_on_all_the_evidence() -> None:
     assert why_not(KEPT, NOW) is None
     assert why_not(replace(KEPT, sentinel=None), NOW) is None
     assert why_not(with_entry(lease=lease("verify")), NOW) is None
 
 
 @pytest.mark.parametrize(
-    ("seen", "reason"),
+    ("evidence", "reason"),
     [
         (replace(KEPT, index=None), "there is none"),
         (replace(KEPT, index="DELETING"), "it is DELETING"),
@@ -119,62 +119,62 @@ def test_an_index_is_believed_on_all_the_evidence() -> None:
         (replace(KEPT, failures=3), "3 messages wait"),
     ],
 )
-def test_each_doubt_has_its_reason(seen: Evidence, reason: str) -> None:
-    assert reason in (why_not(seen, NOW) or "")
+def test_each_doubt_has_its_reason(evidence: Evidence, reason: str) -> None:
+    assert reason in (why_not(evidence, NOW) or "")
 
 
-def test_drift_that_was_repaired_and_looked_at_again_is_none() -> None:
+def test_drift_that_was_repaired_and_verified_again_does_not_count() -> None:
     assert why_not(with_verification(drift=2, remaining=0), NOW) is None
     assert "found drift" in (why_not(with_verification(drift=2, remaining=1), NOW) or "")
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("fields", "words"),
     [
         ({}, "found no drift"),
         ({"drift": 1_200, "remaining": 0}, "found drift (1,200), of which a second look"),
     ],
 )
-def test_auto_says_what_the_verification_has_found(found: dict[str, Any], words: str) -> None:
+def test_auto_says_what_the_verification_has_found(fields: dict[str, Any], words: str) -> None:
     table = Table(TABLE, described(World((), index=True)))
-    today = with_verification(began=datetime.now(UTC).isoformat(), **found)
+    today = with_verification(began=datetime.now(UTC).isoformat(), **fields)
     trust = choose_source(table, "auto", False, lambda: today)
     assert trust.source is not None
     assert words in trust.why
-    assert ("no drift" in trust.why) is not bool(found)
+    assert ("no drift" in trust.why) is not bool(fields)
 
 
-def test_a_mapping_was_changed_at_one_moment_in_all_time_zones() -> None:
-    """The verification notes it in a function, and a command looks at it on a laptop elsewhere."""
-    own = {
+def test_the_change_of_a_mapping_is_the_same_moment_in_all_time_zones() -> None:
+    """A function records the time, and a command reads it on a laptop in another time zone."""
+    mapping = {
         "UUID": "m1",
         "FunctionArn": "arn:aws:lambda:eu:1:function:KeepIndex",
         "State": "Enabled",
     }
-    here = Follower.of({**own, "LastModified": NOW})
-    there = Follower.of({**own, "LastModified": NOW.astimezone(timezone(timedelta(hours=9)))})
-    assert here == there
-    assert Follower.of({**own, "LastModified": NOW + timedelta(seconds=1)}) != here
+    utc = Follower.of({**mapping, "LastModified": NOW})
+    tokyo = Follower.of({**mapping, "LastModified": NOW.astimezone(timezone(timedelta(hours=9)))})
+    assert utc == tokyo
+    assert Follower.of({**mapping, "LastModified": NOW + timedelta(seconds=1)}) != utc
 
 
 @pytest.fixture
 def registry() -> Registry:
-    """In memory, which keeps the promises of all stores (test_stores.py)."""
+    """Return a registry in memory, which keeps the promises of all stores (test_stores.py)."""
     return Registry(Memory(), "table#1")
 
 
-def alive(one: Lease, age: float) -> bool:
+def alive(lease: Lease, age: float) -> bool:
     return True
 
 
-def dead(one: Lease, age: float) -> bool:
+def dead(lease: Lease, age: float) -> bool:
     return False
 
 
-def test_a_lease_is_one_holders_until_it_is_given_back(registry: Registry) -> None:
+def test_a_lease_has_one_holder_until_it_is_returned(registry: Registry) -> None:
     assert registry.entry() == Entry("table#1")
-    taken = registry.take("arn:one", "build", alive)
-    assert registry.take("arn:one", "build", dead) == taken
+    entry = registry.take("arn:one", "build", alive)
+    assert registry.take("arn:one", "build", dead) == entry
     with pytest.raises(IndexBusy, match="build by arn:one"):
         registry.take("arn:two", "remove", alive)
     assert registry.change("arn:one", emptied=True).emptied
@@ -189,7 +189,7 @@ def test_a_lease_is_one_holders_until_it_is_given_back(registry: Registry) -> No
 
 
 def verified_entry(registry: Registry, holder: str) -> Entry:
-    """The entry after a verification that has found nothing wrong."""
+    """Return the entry after a verification without drift."""
     lease = registry.take(holder, "verify", alive).lease
     verification = {**VERIFICATION, "began": lease.since, "withdrawals": lease.withdrawals}
     return registry.change(holder, verification=verification, lease=None)
@@ -212,7 +212,7 @@ def test_a_verification_that_began_before_a_withdrawal_does_not_count(registry: 
 
 
 def test_a_withdrawal_that_changes_nothing_writes_nothing(registry: Registry) -> None:
-    """A collection with an occupied place may be written to a thousand times a second."""
+    """A collection whose sentinel's place is occupied may get a thousand writes a second."""
     registry.withdraw("a reason")
     assert registry.store.read(ENTRY) is None, "nothing was trusted"
     verified_entry(registry, "arn:one")
@@ -226,7 +226,7 @@ def test_a_withdrawal_that_changes_nothing_writes_nothing(registry: Registry) ->
     assert registry.entry().changes == changes + 2, "the lease, and one withdrawal"
 
 
-def test_a_reader_that_began_before_a_withdrawal_does_not_take_a_later_verification_for_its_own(
+def test_a_verification_after_a_withdrawal_starts_a_new_epoch(
     registry: Registry,
 ) -> None:
     epoch = verified_entry(registry, "arn:one").epoch
@@ -238,30 +238,30 @@ def test_a_verification_counts_for_less_time_than_the_failure_queue_keeps_a_mess
     assert VERIFICATION_COUNTS_DAYS < FAILURE_DAYS
 
 
-def test_a_dead_holders_lease_is_inherited_and_lost_to_it(registry: Registry) -> None:
+def test_the_lease_of_a_dead_holder_is_inherited(registry: Registry) -> None:
     registry.take("arn:one", "remove", alive)
-    taken = registry.take("arn:two", "verify", dead).lease
-    assert (taken.holder, taken.inherited) == ("arn:two", True)
+    lease = registry.take("arn:two", "verify", dead).lease
+    assert (lease.holder, lease.inherited) == ("arn:two", True)
     for attempt in (registry.change, registry.check_lease):
         with pytest.raises(IndexBusy, match="somebody else's"):
             attempt("arn:one")
 
 
-def test_of_many_who_see_a_free_lease_one_gets_it(registry: Registry) -> None:
+def test_one_of_many_callers_gets_a_free_lease(registry: Registry) -> None:
     class Slow(Registry):
-        """Between its look and its swap another one takes the lease."""
+        """Another holder takes the lease between the look and the swap."""
 
         def _look(self) -> Any:
-            seen = super()._look()
-            if seen[0].lease is None:
+            result = super()._look()
+            if result[0].lease is None:
                 registry.take("arn:quick", "build", alive)
-            return seen
+            return result
 
     with pytest.raises(IndexBusy, match="arn:quick"):
         Slow(registry.store, "table#1").take("arn:slow", "remove", alive)
 
 
-def test_an_answer_that_was_lost_is_no_lost_race(registry: Registry) -> None:
+def test_a_lost_answer_is_not_a_lost_race(registry: Registry) -> None:
     class Lossy:
         def __getattr__(self, name: str) -> Any:
             return getattr(registry.store, name)
@@ -270,21 +270,21 @@ def test_an_answer_that_was_lost_is_no_lost_race(registry: Registry) -> None:
             assert registry.store.swap(name, content, tag)
             return False
 
-    taken = Registry(Lossy(), "table#1").take("arn:one", "build", alive)
-    assert registry.entry() == taken
+    entry = Registry(Lossy(), "table#1").take("arn:one", "build", alive)
+    assert registry.entry() == entry
 
 
-def test_who_acts_upon_an_entry_takes_no_damage_for_nothing(registry: Registry) -> None:
+def test_a_damaged_entry_is_not_loaded_as_an_empty_one(registry: Registry) -> None:
     assert registry.load() == Entry("table#1")
-    taken = registry.take("arn:one", "build", alive)
-    assert registry.load() == taken
+    entry = registry.take("arn:one", "build", alive)
+    assert registry.load() == entry
     registry.store.replace(ENTRY, b"{")
     with pytest.raises(BrokenPromise, match=r"entry\.json"):
         registry.load()
 
 
-def test_an_entry_that_may_not_be_read_is_no_reason_to_believe() -> None:
-    """As by PlanRun where no table has keyIndex any more: it may read nothing of the registry."""
+def test_an_entry_that_may_not_be_read_is_not_trusted() -> None:
+    """PlanRun has no access to the registry where no table has keyIndex any more, for example."""
 
     class Forbidden(Memory):
         def look(self, name: str) -> Any:
@@ -296,7 +296,7 @@ def test_an_entry_that_may_not_be_read_is_no_reason_to_believe() -> None:
         registry.load()
 
 
-def test_another_tables_entry_and_damage_say_nothing(registry: Registry) -> None:
+def test_the_entry_of_another_table_and_a_damaged_one_count_as_empty(registry: Registry) -> None:
     Registry(registry.store, "table#0").take("arn:one", "build", alive)
     assert registry.entry() == Entry("table#1")
     registry.store.replace(ENTRY, b"{")
@@ -305,29 +305,29 @@ def test_another_tables_entry_and_damage_say_nothing(registry: Registry) -> None
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_an_entry_of_another_version_is_refused_and_not_believed(
+def test_an_entry_of_another_version_is_refused_and_not_trusted(
     registry: Registry, version: int
 ) -> None:
     registry.take("arn:one", "build", alive)
     state = json.loads(registry.store.read(ENTRY) or b"")
     assert state["version"] == 2
-    other = json.dumps({**state, "version": version}).encode()
-    registry.store.replace(ENTRY, other)
-    asked = (
+    content = json.dumps({**state, "version": version}).encode()
+    registry.store.replace(ENTRY, content)
+    calls = (
         registry.load,
         lambda: registry.take("arn:two", "build", dead),
         lambda: registry.change("arn:one", emptied=True),
         lambda: registry.withdraw("why"),
         lambda: registry.check_lease("arn:one"),
     )
-    for ask in asked:
+    for call in calls:
         with pytest.raises(BrokenPromise, match=rf"entry\.json .* in format {version}; .* Remove"):
-            ask()
+            call()
     assert registry.entry() == Entry("table#1")
-    assert registry.store.read(ENTRY) == other
+    assert registry.store.read(ENTRY) == content
 
 
-def test_a_fence_looks_again_after_a_while(registry: Registry) -> None:
+def test_a_fence_checks_again_after_a_while(registry: Registry) -> None:
     registry.take("arn:one", "build", alive)
     now = 100.0
     fence = Fence(registry, "arn:one", 60.0, clock=lambda: now)
@@ -368,16 +368,16 @@ def test_an_execution_is_alive_while_step_functions_says_so(answer: str, expecte
 
 
 def test_a_command_is_alive_while_it_writes() -> None:
-    holders = partial(is_alive, lambda: States("RUNNING"))
-    here = lease("build", command_name())
-    assert holders(here, COMMAND_IS_DEAD_SECONDS - 1)
-    assert not holders(here, COMMAND_IS_DEAD_SECONDS + 1)
-    user_and_machine, _process, token = here.holder.rsplit(" ", 2)
-    assert not holders(lease("build", f"{user_and_machine} 99999999 {token}"), 1.0)
-    assert holders(lease("build", "somebody@elsewhere 99999999 abc"), 1.0)
+    is_holder_alive = partial(is_alive, lambda: States("RUNNING"))
+    own_lease = lease("build", command_name())
+    assert is_holder_alive(own_lease, COMMAND_IS_DEAD_SECONDS - 1)
+    assert not is_holder_alive(own_lease, COMMAND_IS_DEAD_SECONDS + 1)
+    user_and_machine, _process, token = own_lease.holder.rsplit(" ", 2)
+    assert not is_holder_alive(lease("build", f"{user_and_machine} 99999999 {token}"), 1.0)
+    assert is_holder_alive(lease("build", "somebody@elsewhere 99999999 abc"), 1.0)
 
 
-def test_a_heartbeat_tells_when_the_lease_is_lost(registry: Registry) -> None:
+def test_a_heartbeat_reports_a_lost_lease(registry: Registry) -> None:
     lost = Event()
     registry.take("me", "build", alive)
     with Heartbeat(registry, "me", lost.set, seconds=0.01):

@@ -35,7 +35,7 @@ DESCRIPTION = {
 }
 
 
-def test_the_greatest_sort_keys_are_the_greatest_that_the_service_takes() -> None:
+def test_the_greatest_sort_keys_have_the_maximum_length() -> None:
     assert len(GREATEST_SORT_KEY["S"]["S"].encode()) == 1024
     assert len(GREATEST_SORT_KEY["B"]["B"]) == 1024
     assert len(GREATEST_SORT_KEY["N"]["N"].replace(".", "").split("E")[0]) == 38
@@ -55,7 +55,7 @@ def test_an_index_can_have_several_partition_key_attributes_and_is_never_hopped(
         space.hop_from({"a": {"N": "1"}, "b": {"B": b""}})
 
 
-def test_an_unknown_index() -> None:
+def test_an_unknown_index_is_none() -> None:
     assert Table("Orders", DESCRIPTION).index("other") is None
 
 

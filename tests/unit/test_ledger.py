@@ -1,4 +1,4 @@
-"""The ledger: its bound, and what it costs on the tables of the cost model."""
+"""Check the cost limit of the ledger, and its cost on the tables of the cost model."""
 
 import random
 
@@ -27,7 +27,7 @@ from testing.simulator import (
 from testing.tables import TABLES
 
 SLACK = 8.0
-"""Blocks: the first deposit, and the last page."""
+"""Blocks for the first deposit and the last page."""
 
 BLOCKS_PER_SEGMENT = 3.0
 
@@ -46,33 +46,33 @@ lengths = st.lists(
 )
 
 
-@given(lengths=lengths, size=st.integers(20, 4096), known=st.booleans())
-@example(lengths=[1] * 200 + [400] * 40, size=150, known=True)
-@example(lengths=[400] * 40 + [1] * 200, size=150, known=False)
-@example(lengths=[1, 400] * 100, size=100, known=True)
-@example(lengths=[10] * 300, size=500, known=True)
+@given(lengths=lengths, size=st.integers(20, 4096), size_is_known=st.booleans())
+@example(lengths=[1] * 200 + [400] * 40, size=150, size_is_known=True)
+@example(lengths=[400] * 40 + [1] * 200, size=150, size_is_known=False)
+@example(lengths=[1, 400] * 100, size=100, size_is_known=True)
+@example(lengths=[10] * 300, size=500, size_is_known=True)
 def test_uniform_items_cost_at_most_1_02_times_the_published_way(
-    lengths: list[int], size: int, known: bool
+    lengths: list[int], size: int, size_is_known: bool
 ) -> None:
-    """Whatever the order and the lengths of the collections, for items up to 4 KB."""
+    """This holds for any order and length of collections, with items up to 4 KB."""
     table = Table([[size] * length for length in lengths])
-    ours, published = blocks_of(table, float(size) if known else None)
+    ours, published = blocks_of(table, float(size) if size_is_known else None)
     assert ours <= 1.02 * published + SLACK
 
 
 @given(
     segments=st.lists(lengths, min_size=2, max_size=40),
     size=st.integers(20, 4096),
-    known=st.booleans(),
+    size_is_known=st.booleans(),
 )
-@example(segments=[[1] * 3] * 60, size=150, known=True)
-@example(segments=[[400]] * 60, size=150, known=True)
-@example(segments=[[1] * 60, [300]] * 30, size=150, known=True)
+@example(segments=[[1] * 3] * 60, size=150, size_is_known=True)
+@example(segments=[[400]] * 60, size=150, size_is_known=True)
+@example(segments=[[1] * 60, [300]] * 30, size=150, size_is_known=True)
 def test_each_segment_adds_little_to_the_bound(
-    segments: list[list[int]], size: int, known: bool
+    segments: list[list[int]], size: int, size_is_known: bool
 ) -> None:
     """One ledger goes through many segments."""
-    policy = LedgerPolicy(float(size) if known else None)
+    policy = LedgerPolicy(float(size) if size_is_known else None)
     ours = published = 0
     for lengths_of_one in segments:
         table = Table([[size] * length for length in lengths_of_one])
@@ -82,7 +82,7 @@ def test_each_segment_adds_little_to_the_bound(
 
 
 def test_short_segments_of_large_collections_end_a_streak_of_large_pages() -> None:
-    """What was gained before is not counted here: at most the bank, and a little for each end."""
+    """Earlier savings do not count here, except for the bank and a little for each end."""
     policy = LedgerPolicy(150.0)
     simulate(Table([[150]] * 20_000), policy)
     ours = published = 0
@@ -98,7 +98,7 @@ def test_short_segments_of_large_collections_end_a_streak_of_large_pages() -> No
     sizes=st.lists(st.sampled_from([60, 200, 900, 5_000, 60_000]), min_size=1, max_size=3),
 )
 def test_surprises_in_size_cost_a_bounded_sum(seed: int, sizes: list[int]) -> None:
-    """Collections in random order, as hashing makes it; items of mixed sizes."""
+    """Collections are in random order, as hashing leaves them, with items of mixed sizes."""
     chance = random.Random(seed)
     table = Table(
         [
@@ -112,7 +112,7 @@ def test_surprises_in_size_cost_a_bounded_sum(seed: int, sizes: list[int]) -> No
 
 @pytest.mark.parametrize("name", [prove(name) if name in SLOW else name for name in TABLES])
 def test_cost_model_tables(name: str) -> None:
-    """Read units per key, and cost against the offline optimum, as the benchmark reports them."""
+    """Check units per key, and the cost relative to the offline optimum, as the benchmark does."""
     spec = TABLES[name]
     table = Table(spec.make(random.Random(7), 1_500))
     ours = simulate(table, LedgerPolicy(table.mean_item_bytes))
@@ -124,7 +124,7 @@ def test_cost_model_tables(name: str) -> None:
 
 
 def test_a_hop_table_is_left_at_one_block_pages() -> None:
-    """1,000 items a key: reading on never pays, so hardly anything is spent on trying."""
+    """Reading on never pays with 1,000 items a key, so trials must cost hardly anything."""
     table = Table([[500] * 1_000 for _ in range(600)])
     ours, published = blocks_of(table, 500.0)
     assert ours <= published + 12
@@ -138,35 +138,35 @@ def test_singles_are_read_in_large_pages() -> None:
 
 def test_an_empty_page_teaches_nothing() -> None:
     ledger = Ledger.for_table(500.0)
-    before = ledger.to_json()
+    state = ledger.to_json()
     ledger.settle(ledger.bet(), [], 1)
-    assert ledger.to_json() == before
+    assert ledger.to_json() == state
 
 
-def test_in_deficit_the_published_way_goes_on() -> None:
+def test_a_ledger_in_deficit_reads_the_published_way() -> None:
     ledger = Ledger.for_table(100.0)
     assert ledger.bet().limit > 30
     ledger.bank = -0.5
     assert ledger.bet().limit == 1
 
 
-def test_the_bank_backs_every_page_under_way() -> None:
-    """However many pages are out at once, their stakes exceed what is banked by one surprise."""
+def test_the_bank_backs_every_page_in_flight() -> None:
+    """The stakes of all pages in flight exceed the bank by one surprise or less."""
     ledger = Ledger.for_table(100.0)
     for _ in range(40):
         ledger.settle(ledger.bet(), [1] * 36, 1)
-    banked = ledger.bank
+    bank = ledger.bank
     bets = [ledger.bet() for _ in range(100)]
-    assert sum(bet.stake for bet in bets) <= banked + ledger.surprise
+    assert sum(bet.stake for bet in bets) <= bank + ledger.surprise
     assert ledger.bank >= -ledger.surprise
-    assert sum(bet.limit > 1 for bet in bets) <= banked / ledger.surprise + 1
+    assert sum(bet.limit > 1 for bet in bets) <= bank / ledger.surprise + 1
     for bet in bets:
         ledger.abandon(bet)
-    assert ledger.bank == pytest.approx(banked)
+    assert ledger.bank == pytest.approx(bank)
 
 
-def test_of_a_new_size_one_page_is_under_way_and_one_more_for_each_that_was_judged() -> None:
-    """Else all lanes take up a size that one page has praised, before a second could tell."""
+def test_a_new_size_has_one_page_in_flight_and_one_more_for_each_answer() -> None:
+    """Otherwise all lanes would adopt a size after one good page, before a second one returns."""
     ledger = Ledger.for_table(500.0)
     ledger.level, ledger.bank = 1, 100.0
     ledger.retry_at[2] = 1_000
@@ -179,15 +179,15 @@ def test_of_a_new_size_one_page_is_under_way_and_one_more_for_each_that_was_judg
 
 
 @pytest.mark.parametrize("name", ["10x500", "zipf", "audit", "mixed", "bimodal-small", "3x100K"])
-def test_many_pages_under_way_cost_hardly_more_than_few(name: str) -> None:
+def test_many_pages_in_flight_cost_hardly_more_than_few(name: str) -> None:
     table = Table(TABLES[name].make(random.Random(7), 6_000))
     few, many = (simulate_lanes(table, lanes, segments=60) for lanes in (8, 64))
     assert many <= 1.01 * few
 
 
 def test_pages_that_end_with_their_segment_are_judged() -> None:
-    """A size that reads a whole segment never has all its items. It saves here, if less than a
-    smaller one, so the bank does not tell.
+    """A page that reads a whole segment never has all its items. It saves here, but less than a
+    smaller page, so the bank does not show it.
     """
     chance = random.Random(7)
     policy = LedgerPolicy(150.0)
@@ -198,25 +198,25 @@ def test_pages_that_end_with_their_segment_are_judged() -> None:
     assert policy.ledger.bet().level <= 1
 
 
-def test_lanes_that_come_later_bring_no_deposit_where_the_first_one_is_lost() -> None:
-    """Else a table on which no large page pays is charged for each of them."""
-    lost, kept = Ledger(ItemSize(500.0, 32.0), bank=1.0), Ledger(ItemSize(500.0, 32.0), bank=5.0)
-    for ledger in (lost, kept):
-        ledger.bet()  # what is held back for a page is not lost
+def test_later_lanes_add_no_deposit_if_the_first_one_is_lost() -> None:
+    """Otherwise a table on which no large page pays would be charged for each of them."""
+    lost, intact = Ledger(ItemSize(500.0, 32.0), bank=1.0), Ledger(ItemSize(500.0, 32.0), bank=5.0)
+    for ledger in (lost, intact):
+        ledger.bet()  # the stake of a page in flight is not lost
         ledger.serve(11)
     assert lost.bank + lost.staked == 1.0
-    assert kept.bank + kept.staked == 5.0 + 10 * FIRST_DEPOSIT
+    assert intact.bank + intact.staked == 5.0 + 10 * FIRST_DEPOSIT
 
 
-def test_a_margin_is_moved_less_by_each_of_many_pages_under_way() -> None:
-    """They were sized by the same margin, before any of them told: it would swing."""
-    moved = []
+def test_each_of_many_pages_in_flight_changes_the_margin_less() -> None:
+    """They all used the same margin, so full steps would make it oscillate."""
+    changes = []
     for lanes in (1, 64):
         ledger = Ledger(ItemSize(500.0, 32.0), lanes=lanes)
         bet = ledger.bet()
         ledger.settle(bet, [1] * bet.limit, 2)
-        moved.append(ledger.margin - FIRST_MARGIN)
-    assert moved[1] == pytest.approx(moved[0] / 8)
+        changes.append(ledger.margin - FIRST_MARGIN)
+    assert changes[1] == pytest.approx(changes[0] / 8)
 
 
 def test_a_ledger_survives_a_checkpoint() -> None:
@@ -231,8 +231,8 @@ def test_a_ledger_survives_a_checkpoint() -> None:
 
 
 @given(runs=st.lists(st.integers(1, 30), min_size=1, max_size=40), limit=st.integers(1, 50))
-def test_replay_counts_pages_that_lie_inside_what_was_seen(runs: list[int], limit: int) -> None:
-    """Against a plain simulation, item by item."""
+def test_replay_counts_pages_inside_the_observed_runs(runs: list[int], limit: int) -> None:
+    """Compare with a plain simulation, item by item."""
     items = [number for number, run in enumerate(runs) for _ in range(run)]
     pages = 0
     keys: set[int] = set()
@@ -245,8 +245,8 @@ def test_replay_counts_pages_that_lie_inside_what_was_seen(runs: list[int], limi
     assert replay(runs, limit) == (pages, len(keys))
 
 
-def test_a_size_that_a_slow_rate_allows_is_judged_in_place_of_one_that_it_does_not() -> None:
-    """Each page shows one key: the ledger leaves the size, as it would without a rate."""
+def test_a_size_that_the_rate_allows_replaces_a_larger_one() -> None:
+    """Each page shows one key, so the ledger leaves the size, as it would without a rate."""
     ledger = Ledger(ItemSize(400.0, 32.0), bank=100.0, level=5)
     bet = ledger.bet(most_items=40)
     assert bet.level == 2
@@ -265,7 +265,7 @@ def test_no_reader_that_learns_reaches_the_optimum_of_mixed_sizes() -> None:
 
 
 def test_a_reader_that_learns_hops_over_each_large_collection() -> None:
-    """One block, and 3.54 ms, for each key."""
+    """Each key costs one block and 3.54 ms."""
     online = best_online([[4_000] * 10] * 60)
     assert (online.blocks, online.requests) == (60, 60)
     assert online.milliseconds == pytest.approx(60 * 3.54)

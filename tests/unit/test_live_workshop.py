@@ -1,6 +1,7 @@
-"""What of tests/live no laptop can show: what it removes of its own, and that it removes no other.
+"""Check the parts of tests/live that no laptop can show.
 
-Tables and stacks are told apart by tags and ids, and a redrive is awaited.
+The suite removes what it created and nothing else: tags and ids identify its tables and stacks. It
+also waits for a redrive.
 """
 
 import json
@@ -59,88 +60,82 @@ def names(dynamodb: Any) -> list[str]:
     return list(dynamodb.list_tables()["TableNames"])
 
 
-def made(dynamodb: Any, suite: str) -> Workshop:
+def make_table(dynamodb: Any, suite: str) -> Workshop:
     workshop = Workshop(dynamodb, suite, FAST)
     workshop.make([TABLE])
     return workshop
 
 
-def forget(workshop: Workshop) -> None:
-    """As if the suite was interrupted before the answer to CreateTable came."""
+def forget_table(workshop: Workshop) -> None:
+    """Act as if the suite had been interrupted before CreateTable answered."""
     workshop._made[TABLE.name] = None
 
 
 def test_a_table_is_made_loaded_and_removed(dynamodb: Any) -> None:
-    workshop = made(dynamodb, "suite-1")
+    workshop = make_table(dynamodb, "suite-1")
     assert dynamodb.scan(TableName=TABLE.name, Select="COUNT")["Count"] == len(TABLE.items)
     assert workshop.remove() == []
     assert names(dynamodb) == []
 
 
 def test_a_table_whose_creation_was_not_answered_is_removed_by_its_tag(dynamodb: Any) -> None:
-    workshop = made(dynamodb, "suite-1")
-    forget(workshop)
+    workshop = make_table(dynamodb, "suite-1")
+    forget_table(workshop)
     assert workshop.remove() == []
     assert names(dynamodb) == []
 
 
-def test_a_table_with_another_starts_tag_stays(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made(dynamodb, "suite-1")
-    other = Workshop(dynamodb, "suite-2", FAST)
-    forget(other)
+def test_a_table_of_another_start_stays(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_table(dynamodb, "suite-1")
+    second = Workshop(dynamodb, "suite-2", FAST)
+    forget_table(second)
     monkeypatch.setattr("tests.live.workshop.REMOVAL_SECONDS", 0.05)
-    (left,) = other.remove()
-    assert left == f"table {TABLE.name}: it was not made by this start of the suite"
+    (message,) = second.remove()
+    assert message == f"table {TABLE.name}: it was not made by this start of the suite"
     assert names(dynamodb) == [TABLE.name]
 
 
-def test_a_table_that_was_replaced_meanwhile_stays(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop = made(dynamodb, "suite-1")
+def test_a_table_that_was_replaced_stays(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop = make_table(dynamodb, "suite-1")
     dynamodb.delete_table(TableName=TABLE.name)
-    made(dynamodb, "suite-1")
+    make_table(dynamodb, "suite-1")
     monkeypatch.setattr("tests.live.workshop.REMOVAL_SECONDS", 0.05)
     assert len(workshop.remove()) == 1
     assert names(dynamodb) == [TABLE.name]
 
 
 def test_a_name_that_is_taken_is_refused_and_not_removed(dynamodb: Any) -> None:
-    made(dynamodb, "suite-1")
-    other = Workshop(dynamodb, "suite-2", FAST)
+    make_table(dynamodb, "suite-1")
+    second = Workshop(dynamodb, "suite-2", FAST)
     with pytest.raises(Refused, match="There are tables already"):
-        other.refuse_existing([TABLE.name])
+        second.refuse_existing([TABLE.name])
     with pytest.raises(Refused, match="made by somebody else"):
-        other.make([TABLE])
-    assert other.remove() == []
+        second.make([TABLE])
+    assert second.remove() == []
     assert names(dynamodb) == [TABLE.name]
 
 
-def test_what_may_not_be_deleted_is_told(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    workshop = made(dynamodb, "suite-1")
+def test_an_undeletable_table_is_reported(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    workshop = make_table(dynamodb, "suite-1")
 
     def refuse(**_: Any) -> None:
         raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DeleteTable")
 
     monkeypatch.setattr(dynamodb, "delete_table", refuse)
-    (left,) = workshop.remove()
-    assert TABLE.name in left
-    assert "AccessDeniedException" in left
+    (message,) = workshop.remove()
+    assert TABLE.name in message
+    assert "AccessDeniedException" in message
 
 
-def test_a_table_that_is_busy_is_deleted_later(
-    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As while an index is added to it."""
-    workshop, delete = made(dynamodb, "suite-1"), dynamodb.delete_table
+def test_a_busy_table_is_deleted_later(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table is busy while an index is added to it, for example."""
+    workshop, delete = make_table(dynamodb, "suite-1"), dynamodb.delete_table
     refusals = iter(["ResourceInUseException", "LimitExceededException"])
 
-    def refuse_at_first(**given: Any) -> Any:
+    def refuse_at_first(**arguments: Any) -> Any:
         if code := next(refusals, None):
             raise ClientError({"Error": {"Code": code}}, "DeleteTable")
-        return delete(**given)
+        return delete(**arguments)
 
     monkeypatch.setattr(dynamodb, "delete_table", refuse_at_first)
     assert workshop.remove() == []
@@ -148,7 +143,7 @@ def test_a_table_that_is_busy_is_deleted_later(
 
 
 def test_a_protected_table_of_ours_is_deleted(dynamodb: Any) -> None:
-    """As the metadata of a stack that is gone."""
+    """The shard metadata of a deleted stack is such a table."""
     create(
         dynamodb, "shards", DeletionProtectionEnabled=True, Tags=[{"Key": TAG, "Value": "suite-1"}]
     )
@@ -159,7 +154,7 @@ def test_a_protected_table_of_ours_is_deleted(dynamodb: Any) -> None:
 
 
 class StepFunctions:
-    """Tells of a redrive, and of an execution, a little later."""
+    """Step Functions that shows an execution, and a redrive, with some delay."""
 
     class exceptions:  # noqa: N801
         class ExecutionDoesNotExist(Exception):
@@ -185,7 +180,7 @@ class StepFunctions:
 
 
 def test_a_redrive_is_awaited_before_its_outcome_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the status of before would be taken for its end."""
+    """Otherwise the status from before the redrive would be taken for its end."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     arn = "arn:aws:states:us-east-1:123456789012:stateMachine:Keyhop-EnumerateKeys"
     runs = Runs(Deployed(arn, "bucket", [], None), "s", FAST)  # type: ignore[arg-type]
@@ -196,13 +191,13 @@ def test_a_redrive_is_awaited_before_its_outcome_is(monkeypatch: pytest.MonkeyPa
     assert runs.outcome(run)["status"] == "SUCCEEDED"
 
 
-def test_only_endpoints_on_this_machine_get_a_laptops_ways() -> None:
-    there = "https://dynamodb.eu-west-1.amazonaws.com"
-    here = "http://127.0.0.1:8000"
-    assert ways_of([there, there]) is AWS
-    assert ways_of([here, here]) is LAPTOP
+def test_only_local_endpoints_get_the_settings_of_a_laptop() -> None:
+    remote = "https://dynamodb.eu-west-1.amazonaws.com"
+    local = "http://127.0.0.1:8000"
+    assert ways_of([remote, remote]) is AWS
+    assert ways_of([local, local]) is LAPTOP
     with pytest.raises(Refused):
-        ways_of([here, there])
+        ways_of([local, remote])
     assert AWS.empty_page_units == 0.5
     assert AWS.keeps_tags
     assert AWS.has_table_id
@@ -223,9 +218,7 @@ def test_a_broken_check_fails_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Differs: was seen" in capsys.readouterr().out
 
 
-def test_what_cannot_be_checked_is_told_by_name_with_the_reason(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_skipped_checks_are_reported_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     checks = {**CASES, "costly": Check("what is costly", "money")}
     report = Report({"money": "there is none"}, checks)
     report.check("costly", lambda: pytest.fail("was looked at"))
@@ -237,14 +230,14 @@ def test_what_cannot_be_checked_is_told_by_name_with_the_reason(
         "different": "not today",
         "broken": "not today",
     }
-    said = capsys.readouterr().out
-    assert said.count("skipped costly") == 1
+    output = capsys.readouterr().out
+    assert output.count("skipped costly") == 1
     assert "All 1 checks passed.\n3 were skipped:" in report.summary()
     with pytest.raises(KeyError):
         report.check("unknown", lambda: None)
 
 
-def test_only_what_is_asked_for_is_checked() -> None:
+def test_only_selected_checks_run() -> None:
     report = Report(checks=CASES, only={"right"})
     report.check("broken", lambda: pytest.fail("was looked at"))
     report.check("right", lambda: None)
@@ -272,8 +265,8 @@ def test_names_of_tables_follow_from_the_prefix_alone() -> None:
     assert tables[0].label == "s-s"
 
 
-def test_the_collection_that_is_larger_than_a_page_is_so() -> None:
-    """By the service's limit of 1 MB; and each item costs half a read unit."""
+def test_the_large_collection_exceeds_a_page() -> None:
+    """A page of the service is 1 MB, and each item costs half a read unit."""
     for table in fixtures("x-"):
         if table.shape == "hops":
             sizes = [
@@ -286,20 +279,20 @@ def test_the_collection_that_is_larger_than_a_page_is_so() -> None:
 
 
 def test_a_stack_of_its_own_is_allowed_its_tables_and_no_others() -> None:
-    others = OfOwnStack.of("x-", "arn:aws:kms:eu-west-1:111122223333:key/k")
+    tables = OfOwnStack.of("x-", "arn:aws:kms:eu-west-1:111122223333:key/k")
     base = "x-keyhop-live-"
-    context = {entry["table"]: entry for entry in others.context()}
-    kept = ("kept-off", "kept-on", "kept-small", "kept-key")
-    names = (*kept, "wide", "quick", "hot", "each", "days", "scheduled")
+    context = {entry["table"]: entry for entry in tables.context()}
+    kept_names = ("kept-off", "kept-on", "kept-small", "kept-key")
+    names = (*kept_names, "wide", "quick", "hot", "each", "days", "scheduled")
     assert context.keys() == {base + name for name in names}
     assert context[f"{base}kept-key"]["kmsKey"].endswith("key/k")
-    assert context[f"{base}hot"]["sharding"]["metadata"] == others.shards.name
-    assert others.shards not in others.made(stack_makes_tables=True)
-    assert others.shards in others.made(stack_makes_tables=False)
+    assert context[f"{base}hot"]["sharding"]["metadata"] == tables.shards.name
+    assert tables.shards not in tables.made(stack_makes_tables=True)
+    assert tables.shards in tables.made(stack_makes_tables=False)
     assert len(OfOwnStack.of("x-", None).kept) == 3
 
 
-def test_the_results_are_told_as_a_table_for_the_claims(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_results_are_a_table_for_the_page_of_claims(capsys: pytest.CaptureFixture[str]) -> None:
     report = Report()
 
     def differs() -> None:
@@ -331,7 +324,7 @@ def test_an_interrupted_check_has_not_passed(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_table_of_another_maker_is_removed_by_its_tag_only(dynamodb: Any) -> None:
-    """As those that a re-key makes; the suite may be interrupted before they exist."""
+    """A re-key creates such tables, and the suite may be interrupted before they exist."""
     for name, suite in (("ours", "s"), ("theirs", "other")):
         create(dynamodb, name, Tags=[{"Key": TAG, "Value": suite}])
     workshop = Workshop(dynamodb, "s", FAST)
@@ -366,37 +359,38 @@ def test_the_second_machine_is_the_example_of_the_page_and_may_run_its_maps() ->
     assert inner["ItemProcessor"] == RETURN_KEY
     (role,) = (r for r in resources if r["Type"] == "AWS::IAM::Role")
     (policy,) = role["Properties"]["Policies"]
-    actions = {one["Action"]: str(one["Resource"]) for one in policy["PolicyDocument"]["Statement"]}
+    statements = policy["PolicyDocument"]["Statement"]
+    actions = {statement["Action"]: str(statement["Resource"]) for statement in statements}
     assert ":s3:::results/runs/orders-7/*" in actions.pop("s3:GetObject")
     start, *follow = (actions[f"states:{verb}Execution"] for verb in ("Start", "Describe", "Stop"))
     assert ":stateMachine:Trial'" in start
     assert ":stateMachine:Trial/*'" in start
-    assert all(":execution:Trial:*'" in told for told in follow)
-    assert all(":execution:Trial/*'" in told for told in follow)
+    assert all(":execution:Trial:*'" in resource for resource in follow)
+    assert all(":execution:Trial/*'" in resource for resource in follow)
 
 
-def test_the_endpoints_are_deleted_after_what_answers_by_them() -> None:
+def test_the_endpoints_are_deleted_after_the_functions_that_use_them() -> None:
     app = App(context={"aws:cdk:bundling-stacks": []})
     Enclosed(app, "Trial", "Orders", "us-east-1b")
     resources = app.synth().get_stack_by_name("Trial").template["Resources"]
     (guard,) = (r for r in resources.values() if r["Type"] == "Custom::KeeperMappings")
-    way = {"AWS::EC2::VPCEndpoint", "AWS::EC2::SubnetRouteTableAssociation"}
-    assert {name for name, r in resources.items() if r["Type"] in way} <= {*guard["DependsOn"]}
+    kinds = {"AWS::EC2::VPCEndpoint", "AWS::EC2::SubnetRouteTableAssociation"}
+    assert {name for name, r in resources.items() if r["Type"] in kinds} <= {*guard["DependsOn"]}
     (subnet,) = (r for r in resources.values() if r["Type"] == "AWS::EC2::Subnet")
     assert subnet["Properties"]["AvailabilityZone"] == "us-east-1b"
 
 
-def test_the_cost_is_told_with_all_that_is_made() -> None:
+def test_the_cost_contains_everything_that_the_suite_creates() -> None:
     tables = fixtures("x-")
     service = expected(tables, None)
     runs = expected(tables, WORKER)
-    whole = expected(tables, WORKER, OfOwnStack.of("x-", "key"))
-    assert service.dollars < runs.dollars < whole.dollars < 1.0
-    assert whole.checks["sharding-hot-key"] > 0.09
-    assert whole.checks.keys() == CHECKS.keys()
-    assert list(whole.checks) == list(CHECKS)
-    assert f"in all, at most        ${whole.dollars:.2f}" in whole.text()
-    assert f"without                {', '.join(UNKNOWN)}: no price" in whole.text()
+    with_own_stack = expected(tables, WORKER, OfOwnStack.of("x-", "key"))
+    assert service.dollars < runs.dollars < with_own_stack.dollars < 1.0
+    assert with_own_stack.checks["sharding-hot-key"] > 0.09
+    assert with_own_stack.checks.keys() == CHECKS.keys()
+    assert list(with_own_stack.checks) == list(CHECKS)
+    assert f"in all, at most        ${with_own_stack.dollars:.2f}" in with_own_stack.text()
+    assert f"without                {', '.join(UNKNOWN)}: no price" in with_own_stack.text()
     assert "without" not in runs.text()
 
 
@@ -409,8 +403,8 @@ def test_a_dry_run_lists_each_check_and_sends_no_request(
         "botocore.httpsession.URLLib3Session.send", lambda *_: pytest.fail("a request was sent")
     )
     assert run.main(["--dry-run"]) == run.PASSED
-    said = capsys.readouterr().out
-    listed = re.findall(r"^  ([a-z-]+) +(?:\$0\.\d{4}|unknown)  ", said, re.MULTILINE)
+    output = capsys.readouterr().out
+    listed = re.findall(r"^  ([a-z-]+) +(?:\$0\.\d{4}|unknown)  ", output, re.MULTILINE)
     assert listed == list(CHECKS)
 
 
@@ -421,27 +415,27 @@ def test_a_command_to_deploy_is_quoted() -> None:
 
 @dataclass
 class Formation:
-    """Stacks, each by what it tells of itself; a deletion takes a look, and retains everything."""
+    """Stacks by name. A deletion is complete after one look, and retains each resource."""
 
     stacks: dict[str, dict[str, Any]] = field(default_factory=dict)
     resources: list[tuple[str, str]] = field(default_factory=list)
 
     def create(self, suite: str, name: str = NAME, status: str = "CREATE_COMPLETE") -> None:
         tags = [{"Key": TAG, "Value": suite}] if status != REVIEWED else []
-        made = {"StackName": name, "StackId": name, "StackStatus": status, "Tags": tags}
-        self.stacks[name] = {**made, "CreationTime": datetime.now(UTC)}
+        stack = {"StackName": name, "StackId": name, "StackStatus": status, "Tags": tags}
+        self.stacks[name] = {**stack, "CreationTime": datetime.now(UTC)}
 
     def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803
         if StackName not in self.stacks:
             raise ClientError({"Error": {"Code": "ValidationError"}}, "DescribeStacks")
-        told = dict(self.stacks[StackName])
+        description = dict(self.stacks[StackName])
         following = {"CREATE_IN_PROGRESS": "CREATE_COMPLETE", "DELETE_IN_PROGRESS": "gone"}
         self.stacks[StackName]["StackStatus"] = following.get(
-            told["StackStatus"], told["StackStatus"]
+            description["StackStatus"], description["StackStatus"]
         )
         if self.stacks[StackName]["StackStatus"] == "gone":
             del self.stacks[StackName]
-        return {"Stacks": [told]}
+        return {"Stacks": [description]}
 
     def get_paginator(self, _: str) -> "Formation":
         return self
@@ -456,7 +450,7 @@ class Formation:
 
 @pytest.fixture
 def formation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Formation]:
-    """With a bucket and a table of the stack, and a bucket of somebody."""
+    """CloudFormation, with a bucket and a table of the stack, and a bucket of somebody else."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws():
         s3 = boto3.client("s3")
@@ -467,41 +461,41 @@ def formation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Formation]:
         yield Formation(resources=[(stacks.BUCKET, "the-stacks"), (stacks.TABLE, "shards")])
 
 
-def there() -> tuple[list[str], list[str]]:
-    buckets = [one["Name"] for one in boto3.client("s3").list_buckets()["Buckets"]]
+def remaining_resources() -> tuple[list[str], list[str]]:
+    buckets = [bucket["Name"] for bucket in boto3.client("s3").list_buckets()["Buckets"]]
     return buckets, boto3.client("dynamodb").list_tables()["TableNames"]
 
 
 ALL = (["a-users", "the-stacks"], ["shards"])
 
 
-def begun(formation: Formation) -> OwnStack:
-    """As after a deployment that was interrupted: begun, and its resources are not known."""
+def interrupted_stack(formation: Formation) -> OwnStack:
+    """Return a stack whose deployment was interrupted, so its resources are unknown."""
     stack = OwnStack("mine", FAST, {}, formation)
     stack._began = 1.0
     return stack
 
 
 @pytest.mark.parametrize("status", ["CREATE_COMPLETE", "CREATE_IN_PROGRESS", REVIEWED])
-def test_its_stack_goes_with_all_that_it_retains(formation: Formation, status: str) -> None:
+def test_its_stack_is_removed_with_its_retained_resources(
+    formation: Formation, status: str
+) -> None:
     formation.create("mine", status=status)
-    assert begun(formation).remove() == []
+    assert interrupted_stack(formation).remove() == []
     assert formation.stacks == {}
-    assert there() == (["a-users"], [])
+    assert remaining_resources() == (["a-users"], [])
 
 
 def test_a_bucket_of_a_stack_that_is_gone_is_emptied_and_deleted(formation: Formation) -> None:
-    """After the suite's own destroy, runs lie in it."""
-    stack = begun(formation)
+    """The bucket still contains runs after the suite has deleted the stack."""
+    stack = interrupted_stack(formation)
     stack.adopt_resources(formation.resources)
     assert stack.remove() == []
-    assert there() == (["a-users"], [])
+    assert remaining_resources() == (["a-users"], [])
 
 
-def test_leftovers_are_found_by_their_tag(
-    formation: Formation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stack is gone: its bucket and its protected table are found all the same."""
+def test_leftovers_are_found_by_tag(formation: Formation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bucket and the protected table of a deleted stack are found too."""
     arns = ["arn:aws:s3:::the-stacks", "arn:aws:dynamodb:us-east-1:123456789012:table/shards"]
     monkeypatch.setattr(leftovers, "tagged", lambda suite: arns if suite == "mine" else [])
     monkeypatch.setattr(leftovers, "stop_following", lambda function: [])
@@ -509,27 +503,27 @@ def test_leftovers_are_found_by_their_tag(
     dynamodb = boto3.client("dynamodb")
     shards = dynamodb.describe_table(TableName="shards")["Table"]["TableArn"]
     dynamodb.tag_resource(ResourceArn=shards, Tags=[{"Key": TAG, "Value": "mine"}])
-    found = leftovers.Leftovers("mine", FAST)
-    assert "\n  table shards\n  bucket the-stacks, with" in found.announcement()
-    assert found.remove() == []
-    assert there() == (["a-users"], [])
+    remaining = leftovers.Leftovers("mine", FAST)
+    assert "\n  table shards\n  bucket the-stacks, with" in remaining.announcement()
+    assert remaining.remove() == []
+    assert remaining_resources() == (["a-users"], [])
     with pytest.raises(Refused, match="Nothing in this account"):
         leftovers.Leftovers("theirs", FAST)
 
 
 def test_a_stack_of_another_start_stays(formation: Formation) -> None:
     formation.create("theirs")
-    (left,) = begun(formation).remove()
-    assert left == f"stack {NAME}: it was not made by this start of the suite"
+    (message,) = interrupted_stack(formation).remove()
+    assert message == f"stack {NAME}: it was not made by this start of the suite"
     assert NAME in formation.stacks
-    assert there() == ALL
+    assert remaining_resources() == ALL
 
 
-def test_what_was_not_begun_is_not_looked_for(formation: Formation) -> None:
+def test_a_stack_that_was_not_started_is_not_removed(formation: Formation) -> None:
     formation.create("mine")
     assert OwnStack("mine", FAST, {}, formation).remove() == []
     assert NAME in formation.stacks
-    assert there() == ALL
+    assert remaining_resources() == ALL
 
 
 def test_a_stack_of_its_name_is_refused(formation: Formation) -> None:

@@ -1,4 +1,4 @@
-"""Half of a surrogate pair is no character, and no UTF-8: each entrance says so in one sentence."""
+"""Check that each entry point refuses half of a surrogate pair, which is not valid UTF-8."""
 
 import json
 import os
@@ -37,17 +37,17 @@ SAYS = "half of a surrogate pair"
         (HALF,),
     ],
 )
-def test_an_argument_that_is_no_text_is_refused(arguments: tuple[str, ...]) -> None:
+def test_an_argument_that_is_not_utf_8_is_refused(arguments: tuple[str, ...]) -> None:
     refused = keyhop(*arguments)
     assert (refused.status, refused.out) == (2, b"")
     assert refused.err == (
-        f"keyhop: The argument {next(one for one in arguments if HALF in one)!r} is not UTF-8. "
+        f"keyhop: The argument {next(word for word in arguments if HALF in word)!r} is not UTF-8. "
         "Give names, keys and paths in UTF-8, and keys that are binary in base64.\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("parse", "given"),
+    ("parse", "job_input"),
     [
         (KeysInput.parse, {"table": f"Orders{HALF}"}),
         (KeysInput.parse, {"table": "Orders", HALF: 1}),
@@ -57,9 +57,9 @@ def test_an_argument_that_is_no_text_is_refused(arguments: tuple[str, ...]) -> N
         (ReportInput.parse, {"table": "Orders", "baseline": HALF}),
     ],
 )
-def test_an_input_of_an_execution_is_refused(parse: Any, given: dict[str, Any]) -> None:
+def test_an_input_of_an_execution_is_refused(parse: Any, job_input: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=SAYS):
-        parse(given)
+        parse(job_input)
 
 
 @pytest.mark.parametrize("value", [{"sk": HALF}, {HALF: 1}, {"a": [{"b": HALF}]}])
@@ -87,7 +87,7 @@ def test_settings_of_a_deployment_are_refused(tmp_path: Path) -> None:
         settings_of({}, tmp_path)
 
 
-def test_a_line_of_the_request_sampler_is_passed_over(tmp_path: Path) -> None:
+def test_a_line_of_the_request_sampler_is_skipped(tmp_path: Path) -> None:
     line = {"keyhop": "requests", "version": 1, "began": 0, "ended": 1, "shapes": [{"table": HALF}]}
     path = tmp_path / "requests.log"
     path.write_text(json.dumps(line) + "\n")
@@ -95,10 +95,9 @@ def test_a_line_of_the_request_sampler_is_passed_over(tmp_path: Path) -> None:
         read_requests(path, "Orders")
 
 
-def test_a_file_of_code_may_be_called_anything(tmp_path: Path) -> None:
+def test_a_file_of_code_may_have_any_name(tmp_path: Path) -> None:
     code = "import boto3\nboto3.resource('dynamodb').Table('Orders').scan()\n"
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/shop\xff.py")).write_text(code)
-    found = read_directory(tmp_path)
-    names = str(found)
+    names = str(read_directory(tmp_path))
     names.encode()
     assert "shop\\xff.py" in names.replace("\\\\", "\\")

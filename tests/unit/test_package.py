@@ -1,8 +1,8 @@
-"""The wheel, built from the source distribution; the versions that it asks for; what it imports.
+"""Check the wheel, the versions that it requires, and what it imports.
 
-Set-up installs what the files of requirements name and resolves nothing: they have to agree, and be
-exact. The package itself asks for ranges, which hold what the files name, and begin where
-requirements-lowest.txt is.
+The set-up installs the versions in the requirements files without resolving them, so they must be
+exact and agree. The package itself requires ranges that contain these versions and begin with those
+of requirements-lowest.txt.
 """
 
 import ast
@@ -31,46 +31,46 @@ CONTENTS = (
     ("keyhop_cdk/data/lambdas/handlers", "lambdas/handlers", "*"),
     ("keyhop_cdk/data/statemachines", "statemachines", "*"),
 )
-"""Each package of the wheel, the folder it is made of, and which files of the folder it has."""
+"""Each package of the wheel, its source folder, and the files that it takes from there."""
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """As `make dist` builds it."""
+    """Build the wheel as `make dist` does."""
     return zipfile.ZipFile(wheel_in(tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.fixture(scope="module")
 def metadata(wheel: zipfile.ZipFile) -> Message:
-    """What `pip show` tells."""
+    """Return the metadata of the wheel, as `pip show` reads it."""
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return Parser().parsestr(wheel.read(name).decode())
 
 
-def test_it_has_the_command_the_library_the_constructs_and_what_they_deploy(
-    wheel: zipfile.ZipFile,
-):
+def test_it_contains_the_command_the_library_the_constructs_and_their_data(wheel: zipfile.ZipFile):
     sources = {
         f"{package}/{path.relative_to(ROOT / folder)}": path.read_bytes()
         for package, folder, pattern in CONTENTS
         for path in (ROOT / folder).rglob(pattern)
         if path.is_file() and "__pycache__" not in path.parts
     }
-    held = [name for name in wheel.namelist() if ".dist-info/" not in name]
-    assert sorted(held) == sorted(sources)
-    assert not [name for name in held if wheel.read(name) != sources[name]]
+    names = [name for name in wheel.namelist() if ".dist-info/" not in name]
+    assert sorted(names) == sorted(sources)
+    assert not [name for name in names if wheel.read(name) != sources[name]]
 
 
-def test_its_version_is_said_in_one_place(metadata: Message):
+def test_its_version_is_written_in_one_place(metadata: Message):
     module = ast.parse((ROOT / "lambdas" / "keyhop" / "__init__.py").read_text())
-    named = {one.targets[0].id: one.value for one in module.body if isinstance(one, ast.Assign)}
-    version = named["__version__"].value
+    values = {
+        node.targets[0].id: node.value for node in module.body if isinstance(node, ast.Assign)
+    }
+    version = values["__version__"].value
     assert metadata["Version"] == version
-    elsewhere = [ROOT / "pyproject.toml", ROOT / "package.json"]
-    assert not [path for path in elsewhere if f'"{version}"' in path.read_text()]
+    other_files = [ROOT / "pyproject.toml", ROOT / "package.json"]
+    assert not [path for path in other_files if f'"{version}"' in path.read_text()]
 
 
-def test_it_says_what_it_is_and_under_which_licence(wheel: zipfile.ZipFile, metadata: Message):
+def test_its_metadata_has_a_description_and_the_licence(wheel: zipfile.ZipFile, metadata: Message):
     assert metadata["License-Expression"] == "Apache-2.0"
     (name,) = (name for name in wheel.namelist() if name.endswith("/licenses/LICENSE"))
     assert "Apache License\n" in wheel.read(name).decode()
@@ -80,7 +80,7 @@ def test_it_says_what_it_is_and_under_which_licence(wheel: zipfile.ZipFile, meta
     assert metadata.get_payload().startswith("# Keyhop")
 
 
-def test_the_command_needs_five_packages_and_leaves_room_beside_it(metadata: Message):
+def test_the_command_needs_five_packages_without_exact_versions(metadata: Message):
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert {line.split(">=")[0].split("<")[0] for line in needed} == {
         *("boto3", "cattrs", "click", "pyyaml", "rich")
@@ -91,9 +91,7 @@ def test_the_command_needs_five_packages_and_leaves_room_beside_it(metadata: Mes
 
 
 @pytest.mark.prove
-def test_the_installed_command_lists_keys_without_java_and_node(
-    wheel: zipfile.ZipFile, tmp_path: Path
-):
+def test_the_installed_command_needs_no_java_and_no_node(wheel: zipfile.ZipFile, tmp_path: Path):
     site = installed_in(tmp_path / "site", Path(str(wheel.filename)))
     smoke([sys.executable, "-m", "keyhop"], tmp_path, {"PYTHONPATH": str(site)})
 
@@ -115,13 +113,13 @@ RANGES = [
 
 
 def pins(files: Iterable[Path]) -> dict[str, set[str]]:
-    """The versions of each package, of all files."""
-    found = defaultdict(set)
+    """Return the versions of each package in these files."""
+    versions = defaultdict(set)
     for line in (line for path in files for line in path.read_text().splitlines()):
         if not line.startswith(("#", "-r ")):
             name, _, version = line.partition("==")
-            found[name.lower()].add(version)
-    return found
+            versions[name.lower()].add(version)
+    return versions
 
 
 def test_every_package_has_one_exact_version():
@@ -131,23 +129,23 @@ def test_every_package_has_one_exact_version():
         assert re.fullmatch(r"\d[\w.]*", version), name
 
 
-def test_what_is_tested_lies_within_the_ranges_of_the_package():
+def test_tested_versions_lie_within_the_ranges_of_the_package():
     tested = pins(FILES)
     for needed in RANGES:
         (version,) = tested[needed.name]
         assert version in needed.specifier
 
 
-def test_the_lowest_versions_that_are_tried_are_the_lower_ends_of_the_ranges():
-    tried = pins([LOWEST])
-    for needed in (one for one in RANGES if one.name != "hatchling"):
-        (lower,) = (one.version for one in needed.specifier if one.operator == ">=")
-        (version,) = tried[needed.name]
+def test_the_lowest_tested_versions_are_the_lower_ends_of_the_ranges():
+    lowest = pins([LOWEST])
+    for needed in (requirement for requirement in RANGES if requirement.name != "hatchling"):
+        (lower,) = (clause.version for clause in needed.specifier if clause.operator == ">=")
+        (version,) = lowest[needed.name]
         assert version in Requirement(f"x=={lower}").specifier, needed.name
 
 
-def test_the_layer_of_the_functions_has_nothing_of_the_screen():
-    """Which the contract on click and rich in pyproject.toml allows."""
+def test_the_layer_of_the_functions_has_no_packages_for_terminals():
+    """The contract on click and rich in pyproject.toml relies on this."""
     assert not {"click", "rich"} & set(pins([ROOT / "lambdas" / "handlers" / "requirements.txt"]))
 
 
@@ -163,18 +161,18 @@ LATER = {
     "asyncio": "of no use to a command",
     "attr": "cattrs's",
     "boto3": "S3's transfers; botocore is enough for DynamoDB",
-    "cattrs": "for what is written down",
+    "cattrs": "for records in files",
     "rich": "for progress in a terminal",
     "s3transfer": "boto3's",
 }
 
 
-def test_what_the_first_request_does_not_need_is_imported_later() -> None:
-    """Imports are most of how long `keyhop keys` takes to begin."""
-    ended = subprocess.run(
+def test_packages_that_the_first_request_does_not_need_are_imported_later() -> None:
+    """Imports take most of the time until the first request of `keyhop keys`."""
+    process = subprocess.run(
         [sys.executable, "-c", BEGIN], cwd=ROOT / "lambdas", stdout=subprocess.PIPE, text=True
     )
-    assert ended.returncode == 0
-    imported = {name.partition(".")[0] for name in ended.stdout.split()}
+    assert process.returncode == 0
+    imported = {name.partition(".")[0] for name in process.stdout.split()}
     assert "botocore" in imported
     assert not imported & set(LATER)

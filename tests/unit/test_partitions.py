@@ -1,4 +1,4 @@
-"""The partition model: budgets by the clock, and the service's own words when they are spent."""
+"""Check the partition model: budgets by the clock, and throttles in the service's format."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,7 @@ SECOND = int(EPOCH)
 
 
 def model_of(**settings: Any) -> Partitions:
-    """Without a database."""
+    """Return a model without a database."""
     settings = {"rate": 2.0, "clock": VirtualClock(), **settings}
     return Partitions("", schemas={"T": ("pk", ARN), "U": ("id", ARN)}, **settings)
 
@@ -59,7 +59,7 @@ def test_a_key_may_write_its_budget_and_gets_more_by_the_clock() -> None:
     assert model.refused == {Place("T", "a", SECOND): 2 + 1, Place("T", "a", SECOND + 1000): 1}
 
 
-def test_each_key_of_each_table_has_a_budget_of_its_own() -> None:
+def test_each_key_of_each_table_has_a_separate_budget() -> None:
     model = model_of(tables={"T"})
     assert [is_passed(model, "PutItem", put("a")) for _ in range(3)] == [True, True, False]
     assert is_passed(model, "PutItem", put("b"))
@@ -81,7 +81,7 @@ def test_items_cost_a_unit_for_each_kilobyte() -> None:
     model.judge("DeleteItem", {"TableName": "T", "Key": {"pk": {"S": "e"}, "sk": {"S": "1"}}})
     assert model.by_key("T") == {"a": 1, "b": 2, "c": 9, "d": 2, "e": 1}
     assert not is_passed(model, "PutItem", put("a", size=9_500))
-    assert is_passed(model, "PutItem", put("f", size=90_000))  # or it could never be written
+    assert is_passed(model, "PutItem", put("f", size=90_000))  # otherwise it could never be written
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_items_cost_a_unit_for_each_kilobyte() -> None:
         ("RequestLimitExceeded", "com.amazonaws.dynamodb.v20120810", "ThrottlingReasons"),
     ],
 )
-def test_a_throttle_is_told_as_the_service_tells_it(code: str, space: str, name: str) -> None:
+def test_a_throttle_has_the_format_of_the_service(code: str, space: str, name: str) -> None:
     model = model_of(code=code, rate=1.0)
     model.judge("PutItem", put("a"))
     body = model.judge("PutItem", put("a")).body
@@ -125,7 +125,7 @@ def test_a_table_has_a_total_budget_that_update_table_changes() -> None:
     assert [is_passed(model, "PutItem", put(f"k{n}")) for n in range(6)] == [True] * 5 + [False]
 
 
-def test_what_a_batch_has_too_much_comes_back_without_a_reason() -> None:
+def test_unprocessed_items_of_a_batch_have_no_reason() -> None:
     model = model_of(tables={"T"})
     entries = [{"PutRequest": {"Item": put("a")["Item"]}} for _ in range(3)]
     entries.append({"DeleteRequest": {"Key": {"pk": {"S": "b"}, "sk": {"S": "1"}}}})
@@ -136,7 +136,7 @@ def test_what_a_batch_has_too_much_comes_back_without_a_reason() -> None:
     assert answer.request == {"RequestItems": {"T": [*entries[:2], entries[3]], "U": free}}
 
 
-def test_a_batch_of_which_nothing_can_be_done_is_throttled() -> None:
+def test_a_batch_without_any_success_is_throttled() -> None:
     model = model_of(rate=1.0)
     model.judge("PutItem", put("a"))
     request = {"RequestItems": {"T": [{"PutRequest": {"Item": put("a")["Item"]}}] * 2}}
@@ -145,7 +145,7 @@ def test_a_batch_of_which_nothing_can_be_done_is_throttled() -> None:
     assert model.throttles == {HOT_KEY: 2}
 
 
-def test_a_transaction_costs_double_and_is_done_as_a_whole_or_not() -> None:
+def test_a_transaction_costs_double_and_is_atomic() -> None:
     model = model_of(rate=2.0)
     check = {
         "TableName": "T",
@@ -166,7 +166,7 @@ def test_a_transaction_costs_double_and_is_done_as_a_whole_or_not() -> None:
         "Message": "Transaction cancelled, please refer cancellation reasons for specific reasons "
         "[ThrottlingError, None]",
     }
-    assert model.by_key("T") == {"a": 3, "b": 2}  # nothing was spent on b
+    assert model.by_key("T") == {"a": 3, "b": 2}  # b paid nothing
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def attempt(call: Any, **parameters: Any) -> Any:
         return error.response
 
 
-def test_boto3_understands_it(model: Partitions, dynamodb: Database, table_name: str) -> None:
+def test_boto3_reads_the_model(model: Partitions, dynamodb: Database, table_name: str) -> None:
     client = local_client(model.url)
     request = {**put("a"), "TableName": table_name}
     answers = [attempt(client.put_item, **request) for _ in range(3)]
@@ -193,7 +193,7 @@ def test_boto3_understands_it(model: Partitions, dynamodb: Database, table_name:
     assert reason["resource"].endswith(f":table/{table_name}")
     model.clock.sleep(1)
     refused = attempt(client.put_item, **request, ConditionExpression="attribute_not_exists(pk)")
-    assert refused["Error"]["Code"] == "ConditionalCheckFailedException"  # and cost a unit
+    assert refused["Error"]["Code"] == "ConditionalCheckFailedException"  # it still cost a unit
     entries = [{"PutRequest": {"Item": {"pk": {"S": "a"}, "sk": {"S": f"b{n}"}}}} for n in range(3)]
     batch = client.batch_write_item(RequestItems={table_name: entries})
     assert batch["UnprocessedItems"] == {table_name: entries[1:]}
@@ -202,16 +202,16 @@ def test_boto3_understands_it(model: Partitions, dynamodb: Database, table_name:
         TransactItems=[{"Put": request}, {"Put": {**put("b"), "TableName": table_name}}],
     )
     assert cancelled["Error"]["Code"] == "TransactionCanceledException"
-    codes = [each["Code"] for each in cancelled["CancellationReasons"]]
+    codes = [reason["Code"] for reason in cancelled["CancellationReasons"]]
     assert codes == ["ThrottlingError", "None"]
-    held = dynamodb.client.scan(TableName=table_name)["Items"]
-    assert sorted(item["sk"]["S"] for item in held) == ["1", "b0"]
+    items = dynamodb.client.scan(TableName=table_name)["Items"]
+    assert sorted(item["sk"]["S"] for item in items) == ["1", "b0"]
     assert model.requests["PutItem"] == 4
     assert model.by_key(table_name) == {"a": 4}
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_requests_go_wrong_before_and_after_they_take_effect(
+def test_requests_fail_before_and_after_they_take_effect(
     model: Partitions, dynamodb: Database, table_name: str, fault: Fault
 ) -> None:
     model.fault = lambda operation, request: fault if operation == "PutItem" else None

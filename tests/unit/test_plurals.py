@@ -1,4 +1,4 @@
-"""One of a thing is not called several: "1 key", and never "1 keys"."""
+"""Check that a count of one has a singular: "1 key", and never "1 keys"."""
 
 import ast
 import json
@@ -27,21 +27,21 @@ NEVER_ONE = {
     ("report['surplus']", "surplus"),  # no plural
     ("evidence.longest_lag_seconds / 3600", "hours"),  # twenty
 }
-"""Counts that are more than one where they are told, with the word that follows."""
+"""Counts that are always more than one, with the word that follows."""
 
 FOLLOWS = re.compile(r" ([a-z]+s)\b")
 ONE = re.compile(r"(?<![\d.,:/-])1 (?!s\b|was|is|has|times|class|across|bus)([a-z]+s)\b")
 
 
-def test_one_is_one() -> None:
-    told = [counted(n, "key") for n in (0, 1, 2, 1_234)]
-    assert told == ["0 keys", "1 key", "2 keys", "1,234 keys"]
+def test_a_count_of_one_is_singular() -> None:
+    texts = [counted(n, "key") for n in (0, 1, 2, 1_234)]
+    assert texts == ["0 keys", "1 key", "2 keys", "1,234 keys"]
     assert [counted(n, "second") for n in (0.9, 1.2, 1.6)] == ["1 second", "1 second", "2 seconds"]
     assert [counted(n, "query", "queries") for n in (1, 2)] == ["1 query", "2 queries"]
 
 
-def told(path: Path) -> Iterator[tuple[str, str]]:
-    """The whole numbers that a module writes into texts, each with the plural that follows."""
+def counts_with_plurals(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the whole numbers that a module writes into texts, with the plural after each."""
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.JoinedStr):
             continue
@@ -51,24 +51,23 @@ def told(path: Path) -> Iterator[tuple[str, str]]:
             expression = ast.unparse(value.value)
             form = ast.unparse(value.format_spec) if value.format_spec else ""
             is_whole = expression.startswith("len(") or re.search(r"(,|d|\.0f)'$", form)
-            found = FOLLOWS.match(str(after.value))
-            if found and is_whole and not expression.isupper():
-                yield expression, found[1]
+            match = FOLLOWS.match(str(after.value))
+            if match and is_whole and not expression.isupper():
+                yield expression, match[1]
 
 
 @pytest.mark.parametrize("folder", ["lambdas", "infra"])
 def test_whole_numbers_before_plurals_are_counted(folder: str) -> None:
-    """Else it is only a matter of time until one of them is one."""
-    found = {
-        (str(path.relative_to(ROOT)), *one)
+    """Otherwise one of them will be 1 sooner or later."""
+    assert not {
+        (str(path.relative_to(ROOT)), *count)
         for path in (ROOT / folder).rglob("*.py")
         if path.name != "wording.py"
-        for one in told(path)
-        if one not in NEVER_ONE
+        for count in counts_with_plurals(path)
+        if count not in NEVER_ONE
     }
-    assert not found
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests/golden/files/runs").glob("*.json")))
-def test_no_recorded_output_has_one_of_several(path: Path) -> None:
+def test_no_recorded_output_has_a_plural_after_one(path: Path) -> None:
     assert not ONE.findall(json.dumps(json.loads(path.read_text())))

@@ -1,4 +1,4 @@
-"""Several processes of one machine: what is shared out among them, and what follows a death."""
+"""Check several processes on one machine: how they share limits, and what follows a death."""
 
 import errno
 from collections import namedtuple
@@ -26,10 +26,10 @@ SOURCE = Source("Orders", None, "", "id", SPACE, 0, 0)
 SEGMENTS = 100
 
 Assigned = namedtuple("Assigned", "path endpoint group threads patience max_read_rate may_read")
-"""What a process is told first."""
+"""The first message to a process."""
 
 
-def test_there_are_no_more_than_can_be_kept_busy() -> None:
+def test_there_are_no_more_processes_than_the_limits_keep_busy() -> None:
     assert most_processes(2, None, None) == 2
     assert most_processes(64, None, None) == 7
     assert most_processes(64, 40_000, None) == 22
@@ -40,7 +40,7 @@ def test_there_are_no_more_than_can_be_kept_busy() -> None:
 
 @dataclass
 class Child:
-    """A process that does what the test says."""
+    """A process that the test controls."""
 
     link: Link
     descriptors: Sequence[int]
@@ -54,21 +54,21 @@ class Child:
     def wait(self) -> int:
         return self.status
 
-    def heard(self) -> list[object]:
-        """All that it was told, its assignment first."""
+    def messages(self) -> list[object]:
+        """Return all messages to the process; the first is its assignment."""
         while not self.link.closed and self.link.poll(0):
             self.orders.append(self.link.recv())
         return self.orders
 
     @property
     def assignment(self) -> Assigned:
-        (first, *_) = self.heard()
+        (first, *_) = self.messages()
         assert isinstance(first, tuple)
         return Assigned(*first)
 
     @property
     def rate(self) -> object:
-        last = self.heard()[-1]
+        last = self.messages()[-1]
         return Assigned(*last).max_read_rate if isinstance(last, tuple) else last
 
     def news(self, keys: int = 0, units: float = 0.0, commits: int = 0) -> None:
@@ -85,7 +85,7 @@ class Child:
 
 
 class Run:
-    """A run of some groups, whose processes the test plays: `moment` by moment."""
+    """A run with some groups. The test plays its processes, moment by moment."""
 
     def __init__(self, path: Path, groups: int, at_once: int | None = None, **limits: float):
         self.journal = Journal(Directory(path))
@@ -114,16 +114,16 @@ class Run:
     def commit(self, group: int, number: int = 0, keys: int = 0, finished: bool = True) -> None:
         ended = self.plan.group_size(group) if finished else 0
         checkpoint = Checkpoint(ended)
-        done = Commit(group, number, "a", (), ended, Usage(), 1.0, checkpoint, finished)
-        assert self.journal.commit(done)
+        record = Commit(group, number, "a", (), ended, Usage(), 1.0, checkpoint, finished)
+        assert self.journal.commit(record)
 
     def work(self, *moments: Callable[[], object]) -> bool:
-        """Run; what is to happen happens one after the other, a tick apart."""
-        left = iter((*moments, *[nothing] * 20))
+        """Run, and call each of `moments` one tick after the other."""
+        calls = iter((*moments, *[nothing] * 20))
 
         def idle() -> None:
             self.now += 0.1
-            next(left, lambda: pytest.fail("nothing ends this run"))()
+            next(calls, lambda: pytest.fail("nothing ends this run"))()
 
         self.processes.idle = idle
         return self.processes.run()
@@ -134,10 +134,10 @@ class Run:
 
 
 def nothing() -> None:
-    """For a moment."""
+    """Let a moment pass."""
 
 
-def test_each_group_is_worked_once_and_a_few_at_a_time(tmp_path: Path) -> None:
+def test_each_group_runs_once_and_a_few_at_a_time(tmp_path: Path) -> None:
     run = Run(tmp_path, groups=5, at_once=2)
 
     def all_end() -> None:
@@ -152,7 +152,7 @@ def test_each_group_is_worked_once_and_a_few_at_a_time(tmp_path: Path) -> None:
     assert run.processes.ended == SEGMENTS
 
 
-def test_groups_that_are_finished_are_not_begun_again(tmp_path: Path) -> None:
+def test_finished_groups_are_not_started_again(tmp_path: Path) -> None:
     Run(tmp_path, groups=3).commit(1, finished=False)
     Run(tmp_path, groups=3).commit(2)
     run = Run(tmp_path, groups=3)
@@ -168,7 +168,7 @@ def test_groups_that_are_finished_are_not_begun_again(tmp_path: Path) -> None:
     assert sorted(run.committed) == [(0, 0), (1, 1)]
 
 
-def test_the_rate_is_shared_and_who_is_left_gets_more_at_once(tmp_path: Path) -> None:
+def test_the_rate_is_shared_again_when_a_process_ends(tmp_path: Path) -> None:
     run = Run(tmp_path, groups=4, max_rate=120.0)
 
     def rates() -> list[object]:
@@ -184,34 +184,34 @@ def test_the_rate_is_shared_and_who_is_left_gets_more_at_once(tmp_path: Path) ->
     )
 
 
-def test_units_that_one_leaves_over_go_to_the_others_before_the_end_is_told(tmp_path: Path) -> None:
+def test_unused_units_go_to_the_other_processes_before_the_run_ends(tmp_path: Path) -> None:
     run = Run(tmp_path, groups=2, max_units=100.0)
-    spent = BudgetSpent("Of 50 read units ...")
+    error = BudgetSpent("Of 50 read units ...")
 
     def one_is_cheap() -> None:
-        cheap, dear = run.children
-        assert (cheap.assignment.may_read, dear.assignment.may_read) == (50.0, 50.0)
+        cheap, expensive = run.children
+        assert (cheap.assignment.may_read, expensive.assignment.may_read) == (50.0, 50.0)
         cheap.news(units=10.0)
-        dear.news(units=49.0)
+        expensive.news(units=49.0)
         run.finish(cheap)
-        dear.end(spent)
+        expensive.end(error)
 
     def more() -> None:
-        again = run.children[2]
-        assert (again.assignment.group, again.assignment.may_read) == (1, 41.0)
-        again.news(units=40.5)
-        again.end(spent)
+        successor = run.children[2]
+        assert (successor.assignment.group, successor.assignment.may_read) == (1, 41.0)
+        successor.news(units=40.5)
+        successor.end(error)
 
     def stuck() -> None:
         assert run.children[3].assignment.may_read == 0.5
-        run.children[3].end(spent)
+        run.children[3].end(error)
 
     with pytest.raises(BudgetSpent, match=r"^Of 100 read units 99.5 are spent, and the next page"):
         run.work(one_is_cheap, nothing, nothing, more, nothing, nothing, stuck)
 
 
-def test_what_is_read_counts_here_too(tmp_path: Path) -> None:
-    """For the progress, for the report, and for the check that comes after."""
+def test_units_and_keys_of_the_processes_count_in_the_parent(tmp_path: Path) -> None:
+    """The progress, the report and the check at the end need these numbers."""
     run = Run(tmp_path, groups=2, max_units=1_000.0, max_rate=1e6)
 
     def read() -> None:
@@ -219,7 +219,7 @@ def test_what_is_read_counts_here_too(tmp_path: Path) -> None:
         run.children[0].news(keys=9, units=2.5)
         run.children[1].news(keys=30, units=10.0)
 
-    def seen() -> None:
+    def check() -> None:
         assert run.processes.keys == 39
         assert (run.reader.usage.requests, run.reader.usage.read_units) == (65, 32.5)
         assert run.reader.budget.remaining == 967.5
@@ -227,47 +227,45 @@ def test_what_is_read_counts_here_too(tmp_path: Path) -> None:
             run.commit(child.assignment.group, keys=0)
             child.end()
 
-    assert run.work(read, nothing, seen)
+    assert run.work(read, nothing, check)
 
 
-def test_who_is_killed_has_a_successor_with_the_rest_of_the_share(tmp_path: Path) -> None:
+def test_a_killed_process_is_replaced_by_one_with_the_rest_of_its_share(tmp_path: Path) -> None:
     run = Run(tmp_path, groups=2, max_units=100.0)
 
     def die() -> None:
         run.children[0].news(keys=5, units=20.0)
         run.children[0].die()
 
-    def again() -> None:
+    def finish_all() -> None:
         assert run.children[2].assignment.group == 0
         assert run.children[2].assignment.may_read == 30.0
         assert run.processes.keys == 0
         for child in run.children[1:]:
             run.finish(child)
 
-    assert run.work(die, nothing, nothing, again)
+    assert run.work(die, nothing, nothing, finish_all)
     assert run.said == ["A process ended (signal 9): another one goes on from its last commit."]
 
 
-def test_a_commit_whose_news_were_lost_is_seen(tmp_path: Path) -> None:
+def test_a_commit_that_was_not_reported_is_found(tmp_path: Path) -> None:
     run = Run(tmp_path, groups=2)
 
     def die() -> None:
         run.commit(0, finished=False)
         run.children[0].die()
 
-    def again() -> None:
+    def finish_all() -> None:
         assert run.committed == [(0, 0)]
         run.commit(0, 1)
         run.children[2].end()
         run.finish(run.children[1])
 
-    assert run.work(die, nothing, again)
+    assert run.work(die, nothing, finish_all)
 
 
 @pytest.mark.parametrize("commits", [False, True])
-def test_one_that_is_killed_again_and_again_ends_the_run_unless_it_moves_on(
-    tmp_path: Path, commits: bool
-) -> None:
+def test_repeated_deaths_end_the_run_unless_commits_are_made(tmp_path: Path, commits: bool) -> None:
     run = Run(tmp_path, groups=1)
 
     def die() -> None:
@@ -292,7 +290,7 @@ def test_the_others_are_stopped_when_one_fails(tmp_path: Path) -> None:
 
     def others_end() -> None:
         for child in run.children[::2]:
-            assert child.heard()[-1] is None
+            assert child.messages()[-1] is None
             child.end()
 
     with pytest.raises(NotPermitted, match="no scan"):
@@ -300,11 +298,11 @@ def test_the_others_are_stopped_when_one_fails(tmp_path: Path) -> None:
     assert len(run.children) == 3
 
 
-def test_a_stop_is_for_all_and_none_is_left(tmp_path: Path) -> None:
+def test_a_stop_ends_all_processes(tmp_path: Path) -> None:
     run = Run(tmp_path, groups=2)
 
     def one_ends() -> None:
-        assert all(child.heard()[-1] is None for child in run.children)
+        assert all(child.messages()[-1] is None for child in run.children)
         run.commit(0, finished=False)
         run.children[0].end()
 
@@ -313,7 +311,7 @@ def test_a_stop_is_for_all_and_none_is_left(tmp_path: Path) -> None:
     assert all(child.is_killed for child in run.children)
 
 
-def test_what_fails_here_ends_them_at_once(tmp_path: Path) -> None:
+def test_an_error_in_the_parent_kills_all_processes(tmp_path: Path) -> None:
     run = Run(tmp_path, groups=2)
 
     def closed() -> None:
@@ -324,7 +322,7 @@ def test_what_fails_here_ends_them_at_once(tmp_path: Path) -> None:
     assert all(child.is_killed for child in run.children)
 
 
-def test_a_process_has_the_lock_too(tmp_path: Path) -> None:
+def test_a_process_inherits_the_lock(tmp_path: Path) -> None:
     store = Directory(tmp_path)
     store.lock()
     run = Run(tmp_path, groups=1)

@@ -1,4 +1,4 @@
-"""What a job shows on its way: the line of a terminal, and how figures are said."""
+"""Check the progress line in a terminal, and how figures are formatted."""
 
 import os
 import pty
@@ -26,12 +26,12 @@ from testing.marks import prove
 from testing.standin.server import running
 
 
-def test_a_time_span_is_said_in_the_unit_that_fits() -> None:
+def test_a_time_span_has_a_suitable_unit() -> None:
     spans = [duration(s) for s in (0.4, 89, 90, 5399, 5400, 172_799, 172_800)]
     assert spans == ["0 s", "89 s", "2 min", "90 min", "1.5 h", "48.0 h", "2 days"]
 
 
-def test_state_and_eta_come_first_then_what_is_found_then_units() -> None:
+def test_state_and_eta_come_first_then_results_then_units() -> None:
     parts = progress_text(1, 12.4, 3.3, (0, 1), None, 0)
     assert parts == ["reading", "ETA unknown", "1 key", "12 RRU", "3 RRU/s", "0 of 1 segment"]
     parts = progress_text(
@@ -42,23 +42,23 @@ def test_state_and_eta_come_first_then_what_is_found_then_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended", "found", "expected", "share"),
+    ("ended", "key_count", "expected", "share"),
     [
         (0, 0, None, 0),
-        (0, 50, 100, 0.25),  # a quarter of the segments was begun at most
+        (0, 50, 100, 0.25),  # a quarter of the segments was started
         (4, 50, 100, 0.5),
-        (6, 50, 100, 0.75),  # fewer keys than were expected
-        (6, 120, 100, 0.75),  # more of them
+        (6, 50, 100, 0.75),  # fewer keys than expected
+        (6, 120, 100, 0.75),  # more keys than expected
         (8, 90, 100, 1),
     ],
 )
-def test_no_more_is_said_to_be_done_than_was_begun(
-    ended: int, found: int, expected: float | None, share: float
+def test_the_share_done_never_exceeds_the_started_segments(
+    ended: int, key_count: int, expected: float | None, share: float
 ) -> None:
-    assert share_done(ended, 8, 2, found, expected) == share
+    assert share_done(ended, 8, 2, key_count, expected) == share
 
 
-def test_a_narrow_line_leaves_out_what_matters_least() -> None:
+def test_a_narrow_line_omits_the_least_important_parts() -> None:
     parts = ["reading", "ETA 2 min", "1,234,567 keys", "9,999 RRU"]
     assert fitting(parts, 100) == "reading, ETA 2 min, 1,234,567 keys, 9,999 RRU"
     assert fitting(parts, 34) == "reading, ETA 2 min, 1,234,567 keys"
@@ -66,7 +66,7 @@ def test_a_narrow_line_leaves_out_what_matters_least() -> None:
     assert fitting(parts, 1) == "reading"
 
 
-def test_a_long_line_goes_on_under_its_text() -> None:
+def test_a_long_line_continues_under_its_text() -> None:
     line = "  method    skip: the table has a sort key"
     assert folded(line, 80) == line
     assert folded(line, 30) == "  method    skip: the table\n            has a sort key"
@@ -86,11 +86,11 @@ PLAN = {
 }
 
 
-def test_the_plan_says_why_the_index_is_not_read_and_drops_a_column_where_it_is_narrow() -> None:
+def test_the_plan_says_why_the_index_is_not_read_and_drops_a_column() -> None:
     keys = Interval(1234.0, 1000.0, 1500.0)
-    found = Findings(keys, Forecast(0.5, 1.0), 0.5, 500.0, 0.004)
+    findings = Findings(keys, Forecast(0.5, 1.0), 0.5, 500.0, 0.004)
     costs = {name: Cost(keys, 10.0, 1.0) for name in ("skip", "published")}
-    estimate = Estimate(**PLAN, findings=found, costs=costs)
+    estimate = Estimate(**PLAN, findings=findings, costs=costs)
     wide = list(plan_lines(estimate, "it is CREATING", 80))
     assert [line.split()[0] for line in wide[2:6]] == ["method", "skip", "index", "Limit=1"]
     assert "1,000 to 1,500" in wide[3]
@@ -102,22 +102,22 @@ def test_the_plan_says_why_the_index_is_not_read_and_drops_a_column_where_it_is_
 
 
 @pytest.mark.parametrize("columns", [50, prove(80)])
-def test_bar_state_and_eta_have_room_on_a_terminal_and_no_colour_is_left_out(columns: int) -> None:
-    """A run that takes a good second, on a terminal of so many columns, with NO_COLOR."""
+def test_bar_state_and_eta_fit_on_a_terminal_without_colours(columns: int) -> None:
+    """The run takes more than a second, on a terminal of `columns` columns, with NO_COLOR."""
     with running() as server:
         Database("stand_in", server.url).collections("T", [3] * 60, filling=1500)
         command = ["keys", "T", "--endpoint-url", server.url, "--max-read-rate", "20"]
-        shown = on_terminal(columns, *command)
-    lines = [line for line in shown.split("\r") if "ETA" in line]
-    assert lines, shown
+        output = on_terminal(columns, *command)
+    lines = [line for line in output.split("\r") if "ETA" in line]
+    assert lines, output
     for line in lines:
-        assert re.search(r"^[━╸╺ ]+ +\d+% reading, ETA \S+", line), shown
+        assert re.search(r"^[━╸╺ ]+ +\d+% reading, ETA \S+", line), output
     assert max(map(len, lines)) <= columns
-    assert not re.search(r"\x1b\[[\d;]*3\d", shown), "no colours"
+    assert not re.search(r"\x1b\[[\d;]*3\d", output), "no colours"
 
 
 def on_terminal(columns: int, *command: str) -> str:
-    """Standard error of the command, on a terminal; keys go to a pipe."""
+    """Return the standard error of a command on a terminal; keys go to a pipe."""
     leader, follower = pty.openpty()
     ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
@@ -129,15 +129,14 @@ def on_terminal(columns: int, *command: str) -> str:
         env=environment,
     ):
         os.close(follower)
-        shown = b""
+        output = b""
         while True:
             try:
-                more = os.read(leader, 65536)
+                chunk = os.read(leader, 65536)
             except OSError:  # Linux: the other end has gone
                 break
-            if not more:
+            if not chunk:
                 break
-            shown += more
+            output += chunk
     os.close(leader)
-    text = shown.decode()
-    return re.sub(r"\x1b\[[\d;?]*[A-Zhl]", "", text)
+    return re.sub(r"\x1b\[[\d;?]*[A-Zhl]", "", output.decode())

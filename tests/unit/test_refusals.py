@@ -1,4 +1,4 @@
-"""What each failure tells the user: who was denied what on what, and what mends it.
+"""Check the message of each failure: who was denied which action on which resource, and what to do.
 
 The texts are those of IAM's documentation ("Troubleshoot access denied error messages") and of
 public reports.
@@ -72,7 +72,7 @@ OF_THE_SERVICE = (
 
 
 @pytest.mark.parametrize(
-    ("raised", "kind", "says"),
+    ("raised", "kind", "text"),
     [
         (
             error("ResourceNotFoundException"),
@@ -126,11 +126,11 @@ OF_THE_SERVICE = (
         (SSLError(endpoint_url="https://x", error="certificate"), Unreachable, "TLS"),
     ],
 )
-def test_each_failure_is_one_sentence_that_says_what_to_do(raised, kind, says) -> None:
-    told = explained(raised, Endpoint("eu-west-1"), "Orders")
-    assert isinstance(told, kind)
-    assert says in str(told)
-    assert "\n" not in str(told)
+def test_each_failure_is_one_sentence_that_says_what_to_do(raised, kind, text) -> None:
+    message = explained(raised, Endpoint("eu-west-1"), "Orders")
+    assert isinstance(message, kind)
+    assert text in str(message)
+    assert "\n" not in str(message)
 
 
 PASSING = [
@@ -156,7 +156,7 @@ LASTING = [
 
 
 @pytest.mark.parametrize("raised", [*PASSING, *LASTING])
-def test_what_may_pass_is_retried_and_nothing_else(raised) -> None:
+def test_only_transient_errors_are_retried(raised) -> None:
     assert is_transient(raised) is (raised in PASSING)
 
 
@@ -171,7 +171,7 @@ def test_what_may_pass_is_retried_and_nothing_else(raised) -> None:
         (None, False),
     ],
 )
-def test_only_this_machine_needs_no_credentials(url: str | None, loopback: bool) -> None:
+def test_only_a_local_endpoint_needs_no_credentials(url: str | None, loopback: bool) -> None:
     assert Endpoint(url=url).is_loopback is loopback
 
 
@@ -188,7 +188,9 @@ def test_a_loopback_client_works_without_any_configuration(monkeypatch) -> None:
         dynamodb_client(Endpoint())
 
 
-def test_the_region_of_the_environment_by_both_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_region_is_read_from_two_environment_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """boto3 knows AWS_DEFAULT_REGION only; the CDK and other SDKs know AWS_REGION."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "made-up")
@@ -201,12 +203,12 @@ def test_the_region_of_the_environment_by_both_its_names(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://", "nonsense"])
-def test_an_address_that_is_none(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(CannotStart, match="is not an http"):
         dynamodb_client(Endpoint(url=url))
 
 
-def test_a_table_whose_key_dynamodb_may_not_use_is_not_waited_for() -> None:
+def test_a_table_with_an_inaccessible_kms_key_is_not_awaited() -> None:
     key = "arn:aws:kms:eu-west-1:1:key/2c3d"
     locked = {
         "TableName": "Orders",
@@ -226,62 +228,62 @@ def test_a_table_whose_key_dynamodb_may_not_use_is_not_waited_for() -> None:
         ("CREATING", "wait until it is ACTIVE"),
     ],
 )
-def test_only_a_table_that_will_be_active_is_waited_for(
+def test_only_a_table_that_will_be_active_is_awaited(
     check: Callable[[Table], Any], status: str, advice: str
 ) -> None:
     with pytest.raises(CannotStart, match=advice):
         check(Table("Orders", {"TableName": "Orders", "TableStatus": status}))
 
 
-def test_an_index_that_is_being_deleted_is_not_waited_for() -> None:
+def test_an_index_that_is_being_deleted_is_not_awaited() -> None:
     index = {"IndexName": "ByDay", "IndexStatus": "DELETING"}
     described = {"TableName": "Orders", "GlobalSecondaryIndexes": [index]}
     with pytest.raises(CannotStart, match=r"^Index 'ByDay' is being deleted\.$"):
         Table("Orders", described).source("ByDay")
 
 
-def test_a_vector_index_is_refused_as_one_that_only_searches_can_read() -> None:
+def test_a_vector_index_is_refused() -> None:
     vectors = {"IndexName": "by-meaning", "IndexStatus": "ACTIVE"}
     with pytest.raises(CannotStart, match="'by-meaning' of table 'Orders' is a vector index"):
         Table("Orders", {"TableName": "Orders", "VectorIndexes": [vectors]}).source("by-meaning")
 
 
-def test_a_role_is_assumed_and_assumed_again_when_it_ends(monkeypatch) -> None:
-    """A table of another account; botocore renews credentials some minutes before they end."""
+def test_a_role_is_assumed_again_when_its_credentials_expire(monkeypatch) -> None:
+    """botocore renews the credentials some minutes before they expire."""
     for name, value in (("AWS_ACCESS_KEY_ID", "own"), ("AWS_SECRET_ACCESS_KEY", "own")):
         monkeypatch.setenv(name, value)
     moments = iter(("2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z"))
-    asked: list[dict] = []
+    requests: list[dict] = []
 
     def assume_role(_client, operation: str, parameters: dict) -> dict:
         assert operation == "AssumeRole"
-        asked.append(parameters)
+        requests.append(parameters)
         names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
-        issued = {name: f"{name}{len(asked)}" for name in names}
+        issued = {name: f"{name}{len(requests)}" for name in names}
         return {"Credentials": {**issued, "Expiration": next(moments)}}
 
     monkeypatch.setattr("botocore.client.BaseClient._make_api_call", assume_role)
     session = client._session(Endpoint("eu-west-1", role=ROLE_TO_ASSUME))
     credentials = session.get_credentials()
-    assert asked == [], "not before anything is sent"
+    assert requests == [], "no role is assumed before the first request"
     with pytest.raises(RuntimeError, match="still expired"):
         credentials.get_frozen_credentials()
     assert credentials.get_frozen_credentials().access_key == "AccessKeyId2"
     assert credentials.get_frozen_credentials().token == "SessionToken2"
-    assert asked == 2 * [{"RoleArn": ROLE_TO_ASSUME, "RoleSessionName": "keyhop"}]
+    assert requests == 2 * [{"RoleArn": ROLE_TO_ASSUME, "RoleSessionName": "keyhop"}]
     assert session.get_config_variable("region") == "eu-west-1"
 
 
 def test_a_role_that_may_not_be_assumed_is_named() -> None:
-    what = f"sts:AssumeRole on resource: {ROLE_TO_ASSUME}"
+    action = f"sts:AssumeRole on resource: {ROLE_TO_ASSUME}"
     refused = error(
-        "AccessDenied", f"User: arn:aws:iam::1:user/me is not authorized to perform: {what}"
+        "AccessDenied", f"User: arn:aws:iam::1:user/me is not authorized to perform: {action}"
     )
-    told = str(explained(refused, Endpoint(role=ROLE_TO_ASSUME)))
-    assert f"allow sts:AssumeRole on {ROLE_TO_ASSUME}." in told
+    message = str(explained(refused, Endpoint(role=ROLE_TO_ASSUME)))
+    assert f"allow sts:AssumeRole on {ROLE_TO_ASSUME}." in message
 
 
-def test_without_credentials_of_ones_own_there_is_no_role(monkeypatch, tmp_path) -> None:
+def test_a_role_cannot_be_assumed_without_credentials(monkeypatch, tmp_path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -291,10 +293,10 @@ def test_without_credentials_of_ones_own_there_is_no_role(monkeypatch, tmp_path)
         client.connect(Endpoint("eu-west-1", role=ROLE_TO_ASSUME))
 
 
-def told(message: str) -> str:
-    found = explained(error("AccessDeniedException", message), Endpoint("eu-west-1"), "Orders")
-    assert isinstance(found, NotPermitted)
-    return str(found)
+def denial_text(message: str) -> str:
+    denial = explained(error("AccessDeniedException", message), Endpoint("eu-west-1"), "Orders")
+    assert isinstance(denial, NotPermitted)
+    return str(denial)
 
 
 @pytest.mark.parametrize(
@@ -311,16 +313,16 @@ def told(message: str) -> str:
         ("resource control policy", "An administrator of the organization has to allow it in the"),
     ],
 )
-def test_what_nothing_allows_names_the_policy_and_its_statement(kind: str, where: str) -> None:
-    says = told(f"{WHO} because no {kind} allows the dynamodb:Scan action")
+def test_an_implicit_deny_names_the_policy_and_its_statement(kind: str, where: str) -> None:
+    says = denial_text(f"{WHO} because no {kind} allows the dynamodb:Scan action")
     assert f"allow dynamodb:Scan on {TABLE}." in says
     assert f"denied to role Reader of account 123456789012, as no {kind} allows it" in says
     assert where in says
     assert json.loads(says[says.index("{") :]) == ALLOW
 
 
-def test_a_policy_of_the_resource_names_the_role_that_it_is_to_let_in() -> None:
-    says = told(f"{WHO} because no resource-based policy allows the dynamodb:Scan action")
+def test_the_statement_for_a_resource_policy_names_the_role() -> None:
+    says = denial_text(f"{WHO} because no resource-based policy allows the dynamodb:Scan action")
     principal = {"AWS": "arn:aws:iam::123456789012:role/Reader"}
     assert json.loads(says[says.index("{") :]) == {**ALLOW, "Principal": principal}
 
@@ -334,16 +336,16 @@ def test_a_policy_of_the_resource_names_the_role_that_it_is_to_let_in() -> None:
         "with an explicit deny in a permissions boundary",
     ],
 )
-def test_what_is_denied_by_name_is_not_mended_by_allowing_it(why: str) -> None:
-    says = told(f"{WHO} {why}")
+def test_an_explicit_deny_comes_without_a_statement_to_allow_it(why: str) -> None:
+    says = denial_text(f"{WHO} {why}")
     assert "which outweighs whatever allows it" in says
     assert why.partition(":")[0].split(" in a")[1].lstrip("n ") in says
     assert "{" not in says
 
 
-def test_a_text_that_does_not_say_why_still_names_who_and_what() -> None:
+def test_a_denial_without_a_reason_names_the_user_and_the_policy() -> None:
     me = "arn:aws:iam::1:user/me"
-    says = told(f"User: {me} is not authorized to perform: x:Y on resource: {TABLE}")
+    says = denial_text(f"User: {me} is not authorized to perform: x:Y on resource: {TABLE}")
     assert f"It is denied to {me}. Add to a policy of {me}" in says
     assert Denied.read("Access Denied") is None
 
@@ -353,9 +355,9 @@ def test_s3_quotes_the_resource() -> None:
         f'User: {ROLE} is not authorized to perform: s3:PutObject on resource: "arn:aws:s3:::b/k" '
         "because no identity-based policy allows the s3:PutObject action"
     )
-    found = Bucket(None, "b", "runs/r/")._error(error("AccessDenied", message))
-    says = str(found)
-    assert isinstance(found, NotPermitted)
+    explanation = Bucket(None, "b", "runs/r/")._error(error("AccessDenied", message))
+    says = str(explanation)
+    assert isinstance(explanation, NotPermitted)
     assert json.loads(says[says.index("{") :])["Resource"] == "arn:aws:s3:::b/k"
 
 
@@ -386,15 +388,15 @@ EARLY = (
         (error("RequestTimeTooSkewed", "too large"), "is wrong"),
     ],
 )
-def test_a_clock_that_is_wrong_is_told_as_that(raised: ClientError, says: str) -> None:
-    for found in (explained(raised, Endpoint("eu-west-1")), Bucket(None, "b", "")._error(raised)):
-        assert isinstance(found, AwsRefused)
-        assert not isinstance(found, NoCredentials)
-        assert f"The clock of this machine {says}" in str(found)
-        assert "AWS has 2026-11-22 08:25:00 UTC" in str(found)
+def test_a_wrong_clock_is_reported(raised: ClientError, says: str) -> None:
+    for error in (explained(raised, Endpoint("eu-west-1")), Bucket(None, "b", "")._error(raised)):
+        assert isinstance(error, AwsRefused)
+        assert not isinstance(error, NoCredentials)
+        assert f"The clock of this machine {says}" in str(error)
+        assert "AWS has 2026-11-22 08:25:00 UTC" in str(error)
 
 
-def test_a_signature_that_is_wrong_for_another_reason_is_none_of_the_clocks() -> None:
+def test_another_signature_error_does_not_blame_the_clock() -> None:
     assert clock_text(error("InvalidSignatureException", "does not match").response) is None
 
 
@@ -406,10 +408,10 @@ def test_a_signature_that_is_wrong_for_another_reason_is_none_of_the_clocks() ->
         TokenRetrievalError(provider="sso", error_msg="Token has expired and refresh failed"),
     ],
 )
-def test_a_session_that_is_over_is_signed_in_to_again(raised: Exception) -> None:
-    found = explained(raised, Endpoint("eu-west-1", profile="work"))
-    assert isinstance(found, NoCredentials)
-    assert "aws sso login --profile work" in str(found)
+def test_an_expired_session_says_how_to_sign_in(raised: Exception) -> None:
+    explanation = explained(raised, Endpoint("eu-west-1", profile="work"))
+    assert isinstance(explanation, NoCredentials)
+    assert "aws sso login --profile work" in str(explanation)
 
 
 def test_there_are_sixteen_reasons() -> None:
@@ -420,7 +422,7 @@ def test_there_are_sixteen_reasons() -> None:
 
 @pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
 @pytest.mark.parametrize("reason", ALL_REASONS)
-def test_each_reason_is_read_in_both_casings_whatever_the_code(reason: str, field: str) -> None:
+def test_each_reason_is_read_in_both_casings_with_any_code(reason: str, field: str) -> None:
     response = {"Error": {"Code": "Whatever"}, field: [{"reason": reason, "resource": "arn"}]}
     assert is_throttling(response)
     assert reason_names(response) == (reason,)
@@ -433,5 +435,5 @@ def test_a_throttle_without_a_reason_is_counted_as_unknown() -> None:
 
 
 @pytest.mark.parametrize("code", ["ValidationException", "InternalServerError", ""])
-def test_other_errors_are_no_throttles(code: str) -> None:
+def test_other_errors_are_not_throttles(code: str) -> None:
     assert not is_throttling(error(code).response)

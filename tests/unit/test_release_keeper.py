@@ -1,4 +1,4 @@
-"""ReleaseKeeper: what it refuses, what it lets go, what it protects; that it always answers."""
+"""Check ReleaseKeeper: its refusals, what it releases and protects, and that it always answers."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ MADE, NOT_MADE = release_keeper.MADE, release_keeper.NOT_MADE
 
 
 class Lambda(FakeLambda):
-    """Mappings, by their tables; one that is changing is not deleted at the first call."""
+    """Mappings by table; the first `busy` deletions have no effect, as if one were changing."""
 
     def __init__(self, *tables: str, busy: int = 0) -> None:
         self.busy = busy
@@ -53,13 +53,13 @@ class Hurried(Patient):
 
 
 class CloudFormation:
-    """Where CloudFormation waits. answers: what it was told."""
+    """CloudFormation with a server at `url`, which collects the answers of the function."""
 
     def __init__(self, url: str, functions: Lambda) -> None:
         self.url, self.functions = url, functions
         self.answers: list[dict[str, Any]] = []
 
-    def asks(
+    def send(
         self,
         kind: str,
         listed: list[str],
@@ -113,12 +113,12 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def cloudformation(aws: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
-    """Whose keeper follows the tables Kept and Old."""
+    """Return CloudFormation for a stack whose keeper follows the tables Kept and Old."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
             content = self.rfile.read(int(self.headers["Content-Length"]))
-            told.answers.append(json.loads(content))
+            service.answers.append(json.loads(content))
             self.send_response(200)
             self.end_headers()
 
@@ -134,16 +134,16 @@ def cloudformation(aws: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud
     )
     monkeypatch.setattr(release_keeper, "PAUSE_SECONDS", 0)
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        told = CloudFormation(f"http://127.0.0.1:{server.server_port}/answer", functions)
+        service = CloudFormation(f"http://127.0.0.1:{server.server_port}/answer", functions)
         thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
-        yield told
+        yield service
         server.shutdown()
         thread.join()
 
 
 def build(table: str, name: str = ENTRY, sentinel: Any = SENTINEL) -> str:
-    """A key index on record; where."""
+    """Record a key index, and return the URL of the record."""
     store = Bucket(boto3.client("s3"), BUCKET, f"key-index/{table}-0123/")
     state = {"identity": IDENTITY.format(table), "sentinel": sentinel}
     store.replace(name, json.dumps(state).encode())
@@ -151,7 +151,7 @@ def build(table: str, name: str = ENTRY, sentinel: Any = SENTINEL) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "listed", "before", "left"),
+    ("kind", "listed", "before", "remaining"),
     [
         ("Create", ["Kept"], None, ["Kept", "Old"]),
         ("Update", ["Kept"], ["Kept", "Old"], ["Kept"]),
@@ -159,96 +159,97 @@ def build(table: str, name: str = ENTRY, sentinel: Any = SENTINEL) -> str:
         ("Delete", ["Kept", "Old"], None, []),
     ],
 )
-def test_mappings_are_released_where_no_key_index_stands(
-    cloudformation: CloudFormation, kind: str, listed: list[str], before: Any, left: list[str]
+def test_mappings_are_released_for_tables_without_a_key_index(
+    cloudformation: CloudFormation, kind: str, listed: list[str], before: Any, remaining: list[str]
 ) -> None:
-    build("Old", sentinel=None)  # one that was built once, and removed
-    told = cloudformation.asks(kind, listed, before)
-    assert (told["Status"], told["PhysicalResourceId"]) == ("SUCCESS", MADE)
-    assert list(cloudformation.functions.mappings) == left
+    build("Old", sentinel=None)  # a key index that was built once, and removed
+    answer = cloudformation.send(kind, listed, before)
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", MADE)
+    assert list(cloudformation.functions.mappings) == remaining
 
 
-def test_a_table_whose_key_index_stands_is_not_let_go(cloudformation: CloudFormation) -> None:
+def test_a_table_with_a_key_index_is_not_released(cloudformation: CloudFormation) -> None:
     record = build("Old")
-    told = cloudformation.asks("Update", ["Kept"], ["Kept", "Old"])
-    assert told["Status"] == "FAILED"
-    assert "The key index of Old stands" in told["Reason"]
-    assert 'start Keyhop-RemoveKeyIndex with {"table": "Old"}' in told["Reason"]
-    assert record in told["Reason"], "the way out, if the table itself is gone"
-    assert list(cloudformation.functions.mappings) == ["Kept", "Old"], "the keeper goes on"
-    again = cloudformation.asks("Update", ["Kept", "Old"], ["Kept"])
-    assert again["Status"] == "SUCCESS", "CloudFormation's roll-back of that update"
+    answer = cloudformation.send("Update", ["Kept"], ["Kept", "Old"])
+    assert answer["Status"] == "FAILED"
+    assert "The key index of Old stands" in answer["Reason"]
+    assert 'start Keyhop-RemoveKeyIndex with {"table": "Old"}' in answer["Reason"]
+    assert record in answer["Reason"], "the way out, if the table itself is gone"
+    assert list(cloudformation.functions.mappings) == ["Kept", "Old"], (
+        "the keeper still follows both"
+    )
+    rollback = cloudformation.send("Update", ["Kept", "Old"], ["Kept"])
+    assert rollback["Status"] == "SUCCESS", "CloudFormation's rollback of that update"
 
 
-def test_a_table_is_the_same_by_its_arn_and_by_its_name(cloudformation: CloudFormation) -> None:
+def test_the_arn_and_the_name_of_a_table_are_equivalent(cloudformation: CloudFormation) -> None:
     kept, old = (IDENTITY.format(name).partition("#")[0] for name in ("Kept", "Old"))
     build("Old")
-    assert cloudformation.asks("Update", [kept], [kept, old])["Status"] == "FAILED"
-    assert cloudformation.asks("Update", ["Kept", old], [kept, "Old"])["Status"] == "SUCCESS"
+    assert cloudformation.send("Update", [kept], [kept, old])["Status"] == "FAILED"
+    assert cloudformation.send("Update", ["Kept", old], [kept, "Old"])["Status"] == "SUCCESS"
     build("Old", sentinel=None)
-    assert cloudformation.asks("Update", [kept], [kept, old])["Status"] == "SUCCESS"
+    assert cloudformation.send("Update", [kept], [kept, old])["Status"] == "SUCCESS"
     assert list(cloudformation.functions.mappings) == ["Kept"]
 
 
-def test_the_last_table_with_a_key_index_is_not_let_go(cloudformation: CloudFormation) -> None:
+def test_the_last_table_with_a_key_index_is_not_released(cloudformation: CloudFormation) -> None:
     build("Old")
-    assert cloudformation.asks("Update", [], ["Old"])["Status"] == "FAILED"
+    assert cloudformation.send("Update", [], ["Old"])["Status"] == "FAILED"
 
 
-def test_a_stack_is_not_deleted_while_a_key_index_stands(cloudformation: CloudFormation) -> None:
+def test_a_stack_is_not_deleted_while_a_key_index_exists(cloudformation: CloudFormation) -> None:
     build("Kept")
-    told = cloudformation.asks("Delete", ["Kept"])
-    assert (told["Status"], told["PhysicalResourceId"]) == ("FAILED", MADE)
+    answer = cloudformation.send("Delete", ["Kept"])
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", MADE)
     assert len(cloudformation.functions.mappings) == 2
 
 
-def test_deleting_the_record_is_the_way_out(cloudformation: CloudFormation) -> None:
+def test_a_stack_is_deleted_after_its_record_was_deleted(cloudformation: CloudFormation) -> None:
     record = build("Kept")
     key = record.removeprefix(f"s3://{BUCKET}/")
     boto3.client("s3").delete_object(Bucket=BUCKET, Key=key)
-    assert cloudformation.asks("Delete", ["Kept"])["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", ["Kept"])["Status"] == "SUCCESS"
     assert not cloudformation.functions.mappings
 
 
-def test_a_bucket_that_is_gone_keeps_no_stack_alive(cloudformation: CloudFormation) -> None:
+def test_a_stack_is_deleted_if_its_bucket_is_missing(cloudformation: CloudFormation) -> None:
     boto3.client("s3").delete_bucket(Bucket=BUCKET)
-    assert cloudformation.asks("Delete", ["Kept"])["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", ["Kept"])["Status"] == "SUCCESS"
 
 
-def test_an_index_of_a_table_that_is_not_of_this_deployment_is_nobodys_business(
+def test_a_key_index_outside_the_deployment_is_ignored(
     cloudformation: CloudFormation,
 ) -> None:
     """`keyhop index build Another --stack ...` writes into the same registry."""
     build("Another")
-    assert cloudformation.asks("Update", [], ["Old"])["Status"] == "SUCCESS"
+    assert cloudformation.send("Update", [], ["Old"])["Status"] == "SUCCESS"
 
 
-def test_the_roll_back_of_a_first_creation_refuses_nothing(cloudformation: CloudFormation) -> None:
-    """Also if the deployment has taken up a bucket in which a key index is on record."""
+def test_the_rollback_of_a_first_creation_refuses_nothing(cloudformation: CloudFormation) -> None:
+    """This holds even if the bucket of the deployment already has a key index on record."""
     build("Kept")
-    failed = cloudformation.asks("Create", ["Kept"], metadata=["Missing"])
+    failed = cloudformation.send("Create", ["Kept"], metadata=["Missing"])
     assert (failed["Status"], failed["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
-    told = cloudformation.asks("Delete", ["Kept"], physical_id=NOT_MADE)
-    assert told["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", ["Kept"], physical_id=NOT_MADE)["Status"] == "SUCCESS"
 
 
-def test_what_goes_wrong_is_answered(cloudformation: CloudFormation) -> None:
-    told = cloudformation.asks("Delete", ["Old"], context=Hurried())
-    assert told["Status"] == "FAILED"
-    assert "delete it in Lambda" in told["Reason"]
+def test_a_failure_is_answered(cloudformation: CloudFormation) -> None:
+    answer = cloudformation.send("Delete", ["Old"], context=Hurried())
+    assert answer["Status"] == "FAILED"
+    assert "delete it in Lambda" in answer["Reason"]
 
 
-def test_a_right_that_is_missing_is_named_at_once(
+def test_a_missing_permission_is_reported_at_once(
     cloudformation: CloudFormation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deployed without it, the stack is to fail now, and not when the function has no time left."""
+    """The stack must fail now, and not when the function runs out of time."""
     table = "arn:aws:dynamodb:us-east-1:111122223333:table/Keyhop-shards-Audit"
     role = "arn:aws:sts::111122223333:assumed-role/Keyhop-ReleaseKeeper/Keyhop-ReleaseKeeper"
     requests = []
 
     class Refusing:
-        def describe_table(self, **given: str) -> Any:
-            requests.append(given)
+        def describe_table(self, **arguments: str) -> Any:
+            requests.append(arguments)
             message = (
                 f"User: {role} is not authorized to perform: dynamodb:DescribeTable on resource: "
                 f"{table} because no identity-based policy allows the dynamodb:DescribeTable action"
@@ -257,27 +258,27 @@ def test_a_right_that_is_missing_is_named_at_once(
             raise ClientError({"Error": error}, "DescribeTable")
 
     monkeypatch.setattr(release_keeper.boto3, "client", lambda name, **options: Refusing())
-    told = cloudformation.asks("Create", ["Kept"], metadata=["Keyhop-shards-Audit"])
-    assert (told["Status"], told["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
-    assert told["Reason"].startswith("Permission is missing: ")
-    assert "dynamodb:DescribeTable" in told["Reason"]
-    assert table in told["Reason"]
+    answer = cloudformation.send("Create", ["Kept"], metadata=["Keyhop-shards-Audit"])
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
+    assert answer["Reason"].startswith("Permission is missing: ")
+    assert "dynamodb:DescribeTable" in answer["Reason"]
+    assert table in answer["Reason"]
     assert len(requests) == 1
 
 
 def test_an_answer_is_never_too_long(cloudformation: CloudFormation) -> None:
-    """Longer than 4,096 bytes, CloudFormation would not take it, and wait on."""
+    """CloudFormation ignores an answer above 4,096 bytes, and keeps waiting."""
     tables = [f"{number:03}{'x' * 250}" for number in range(100)]
     for table in tables:
         build(table)
-    told = cloudformation.asks("Delete", tables)
-    assert "and 97 more" in told["Reason"]
-    assert len(json.dumps(told)) < 4096
+    answer = cloudformation.send("Delete", tables)
+    assert "and 97 more" in answer["Reason"]
+    assert len(json.dumps(answer)) < 4096
 
 
 def is_protected(table: str) -> bool:
-    told = boto3.client("dynamodb").describe_table(TableName=table)["Table"]
-    return bool(told["DeletionProtectionEnabled"])
+    table_description = boto3.client("dynamodb").describe_table(TableName=table)["Table"]
+    return bool(table_description["DeletionProtectionEnabled"])
 
 
 @pytest.fixture
@@ -296,26 +297,28 @@ def metadata(aws: None) -> list[str]:
 def test_metadata_is_protected_once_the_deployment_has_succeeded(
     cloudformation: CloudFormation, metadata: list[str]
 ) -> None:
-    assert cloudformation.asks("Create", [], metadata=metadata)["Status"] == "SUCCESS"
+    assert cloudformation.send("Create", [], metadata=metadata)["Status"] == "SUCCESS"
     assert all(map(is_protected, metadata))
-    assert cloudformation.asks("Update", [], [], metadata=metadata)["Status"] == "SUCCESS"
-    assert cloudformation.asks("Delete", [], metadata=metadata)["Status"] == "SUCCESS"
-    assert all(map(is_protected, metadata)), "the table outlives the stack, and so does this"
+    assert cloudformation.send("Update", [], [], metadata=metadata)["Status"] == "SUCCESS"
+    assert cloudformation.send("Delete", [], metadata=metadata)["Status"] == "SUCCESS"
+    assert all(map(is_protected, metadata)), (
+        "the table outlives the stack, and so does its protection"
+    )
 
 
 def test_a_creation_that_fails_at_the_last_moment_can_be_rolled_back_and_repeated(
     cloudformation: CloudFormation, metadata: list[str]
 ) -> None:
     boto3.client("dynamodb").delete_table(TableName=metadata[1])
-    told = cloudformation.asks("Create", [], metadata=metadata)
-    assert (told["Status"], told["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
-    assert is_protected(metadata[0]), "it had come so far"
-    told = cloudformation.asks("Delete", [], metadata=metadata, physical_id=NOT_MADE)
-    assert told["Status"] == "SUCCESS"
+    answer = cloudformation.send("Create", [], metadata=metadata)
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", NOT_MADE)
+    assert is_protected(metadata[0]), "the first table was protected before the failure"
+    answer = cloudformation.send("Delete", [], metadata=metadata, physical_id=NOT_MADE)
+    assert answer["Status"] == "SUCCESS"
     assert not is_protected(metadata[0])
 
 
-def test_what_a_build_notes_first_of_all_is_what_stands(aws: None) -> None:
+def test_the_first_record_of_a_build_counts_as_a_key_index(aws: None) -> None:
     store = Bucket(boto3.client("s3"), BUCKET, "key-index/Orders-0123/")
     registry = Registry(store, IDENTITY.format("Orders"))
     registry.take("somebody", "build", lambda lease, age: True)
@@ -327,37 +330,39 @@ def test_what_a_build_notes_first_of_all_is_what_stands(aws: None) -> None:
 
 
 FOLLOWED = ["Kept", "KeptByTenant"]
-"""A pair of which a stream is followed."""
+"""A pair with a table whose stream is followed."""
 NEW = ["Orders", "OrdersByTenant"]
 
 
 @pytest.mark.parametrize("pairs", [[], [NEW]])
-def test_a_pair_that_is_being_rekeyed_is_not_let_go(
+def test_a_pair_that_is_being_rekeyed_is_not_released(
     cloudformation: CloudFormation, pairs: list[list[str]]
 ) -> None:
-    told = cloudformation.asks("Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED])
-    assert told["Status"] == "FAILED"
-    assert "Kept is being re-keyed as KeptByTenant" in told["Reason"]
-    assert "`keyhop rekey complete`" in told["Reason"]
+    answer = cloudformation.send("Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED])
+    assert answer["Status"] == "FAILED"
+    assert "Kept is being re-keyed as KeptByTenant" in answer["Reason"]
+    assert "`keyhop rekey complete`" in answer["Reason"]
     assert cloudformation.functions.mappings.keys() == {"Kept", "Old"}
 
 
-def test_nor_does_the_stack_go_while_a_pair_is_being_rekeyed(
+def test_a_stack_is_not_deleted_while_a_pair_is_rekeyed(
     cloudformation: CloudFormation,
 ) -> None:
-    told = cloudformation.asks("Delete", [], pairs=[FOLLOWED])
-    assert (told["Status"], told["PhysicalResourceId"]) == ("FAILED", MADE)
+    answer = cloudformation.send("Delete", [], pairs=[FOLLOWED])
+    assert (answer["Status"], answer["PhysicalResourceId"]) == ("FAILED", MADE)
 
 
-def test_a_pair_that_nobody_follows_is_let_go_and_one_that_stays_is_not_asked_about(
+def test_a_pair_that_is_not_followed_is_released_and_one_that_stays_is_not_checked(
     cloudformation: CloudFormation,
 ) -> None:
     for pairs in ([FOLLOWED], [FOLLOWED, ["A", "B"]]):
-        told = cloudformation.asks("Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED])
-        assert told["Status"] == "SUCCESS", told
-    assert cloudformation.asks("Delete", [], pairs=[NEW])["Status"] == "SUCCESS"
+        answer = cloudformation.send("Update", [], [], pairs=pairs, pairs_before=[NEW, FOLLOWED])
+        assert answer["Status"] == "SUCCESS", answer
+    assert cloudformation.send("Delete", [], pairs=[NEW])["Status"] == "SUCCESS"
 
 
-def test_what_was_never_made_goes_whatever_is_being_rekeyed(cloudformation: CloudFormation) -> None:
-    told = cloudformation.asks("Delete", [], pairs=[FOLLOWED], physical_id=NOT_MADE)
-    assert told["Status"] == "SUCCESS"
+def test_an_unmade_resource_is_deleted_during_a_rekey(
+    cloudformation: CloudFormation,
+) -> None:
+    answer = cloudformation.send("Delete", [], pairs=[FOLLOWED], physical_id=NOT_MADE)
+    assert answer["Status"] == "SUCCESS"

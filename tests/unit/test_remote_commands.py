@@ -1,4 +1,4 @@
-"""`--remote` and `keyhop runs`: flags and inputs, how a deployment is found and a run followed."""
+"""Check `--remote` and `keyhop runs`: flags, inputs, and how a run is found and followed."""
 
 import json
 import shlex
@@ -73,82 +73,80 @@ def keys_input(options: Options) -> dict[str, Any]:
     return input_of(KeysInput, options, verify_share=options.verify)
 
 
-@pytest.mark.parametrize("given", [FULL, *OTHERS])
-def test_the_command_that_is_named_for_an_input_means_that_input(given: dict[str, Any]) -> None:
-    assert keys_input(options_of(*shlex.split(command_of(given))[2:])) == given
+@pytest.mark.parametrize("arguments", [FULL, *OTHERS])
+def test_the_command_for_an_input_means_that_input(arguments: dict[str, Any]) -> None:
+    assert keys_input(options_of(*shlex.split(command_of(arguments))[2:])) == arguments
 
 
 def test_every_field_of_an_input_has_a_flag() -> None:
-    """But that by which a schedule tells that nobody asked."""
-    given = {*FULL, *(name for other in OTHERS for name in other)}
-    assert given == {*names_of(KeysInput)} - {"scheduled"}
+    """The only exception is the field by which a schedule says that no user started the run."""
+    fields = {name for run_input in (FULL, *OTHERS) for name in run_input}
+    assert fields == {*names_of(KeysInput)} - {"scheduled"}
     assert command_of({"table": "Orders", "scheduled": True}) == "keyhop keys Orders --remote"
 
 
 class States:
-    """Step Functions, which tells one execution by what comes next."""
+    """Step Functions with one execution. Each call returns or raises the next answer."""
 
-    def __init__(self, *told: Any, url: str = "https://states.eu-west-1.amazonaws.com") -> None:
-        self.told = iter(told)
+    def __init__(self, *answers: Any, url: str = "https://states.eu-west-1.amazonaws.com") -> None:
+        self.answers = iter(answers)
         self.meta = SimpleNamespace(endpoint_url=url)
 
     def describe_execution(self, executionArn: str) -> dict[str, Any]:  # noqa: N803
-        told = next(self.told)
-        if isinstance(told, BaseException):
-            raise told
+        answer = next(self.answers)
+        if isinstance(answer, BaseException):
+            raise answer
         return {
             "executionArn": executionArn,
             "status": "RUNNING",
             "startDate": BEGAN,
             "input": '{"table": "Orders"}',
-            **told,
+            **answer,
         }
 
-    def start_execution(self, **asked: Any) -> Any:
-        raise next(self.told)
+    def start_execution(self, **arguments: Any) -> Any:
+        raise next(self.answers)
 
     def stop_execution(self, executionArn: str) -> Any:  # noqa: N803
-        told = next(self.told)
-        if isinstance(told, Exception):
-            raise told
-        assert (executionArn, told) == (ARN, "stop")
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        assert (executionArn, answer) == (ARN, "stop")
 
 
 def refusal(code: str, operation: str = "DescribeExecution") -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
 
 
-def executions(*told: Any, **more: Any) -> Executions:
-    return Executions(States(*told, **more), MACHINE)
+def executions(*answers: Any, **more: Any) -> Executions:
+    return Executions(States(*answers, **more), MACHINE)
 
 
 class Clients:
     """The clients of a deployment: Step Functions, and S3 without a run."""
 
-    def __init__(self, *told: Any) -> None:
-        self.states = States(*told)
+    def __init__(self, *answers: Any) -> None:
+        self.states = States(*answers)
 
     def __call__(self, service: str) -> Any:
         return {"stepfunctions": self.states}.get(service) or SimpleNamespace(
             get_object=self.refuse
         )
 
-    def refuse(self, **asked: Any) -> Any:
+    def refuse(self, **arguments: Any) -> Any:
         raise refusal("NoSuchKey", "GetObject")
 
 
-def stack(*told: Any) -> OpenStack:
+def stack(*answers: Any) -> OpenStack:
     machines = {"StateMachineArn": MACHINE, "RekeyCutOverArn": CUTOVER}
-    return OpenStack("Keyhop", {"ResultsBucketName": "results", **machines}, Clients(*told))
+    return OpenStack("Keyhop", {"ResultsBucketName": "results", **machines}, Clients(*answers))
 
 
 def running(arn: str = ARN) -> Run:
     return executions({}).describe(arn)
 
 
-def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_ctrl_c_stops_following_and_says_how_to_return(capsys: pytest.CaptureFixture[str]) -> None:
     assert follow(stack({}, KeyboardInterrupt()), running(), quiet=False) is None
     assert "The run goes on" in (err := capsys.readouterr().err)
     assert "keyhop runs show first --follow" in err
@@ -156,20 +154,20 @@ def test_ctrl_c_ends_the_showing_and_says_how_to_come_back(
 
 
 def test_a_run_that_is_going_on_is_stopped() -> None:
-    told = {}, "stop", {"status": "ABORTED", "stopDate": BEGAN}
-    assert Deployment(stack(*told)).stop("first").status == "ABORTED"
+    answers = {}, "stop", {"status": "ABORTED", "stopDate": BEGAN}
+    assert Deployment(stack(*answers)).stop("first").status == "ABORTED"
 
 
 @pytest.mark.parametrize(
-    "told",
+    "answers",
     [
         [{"status": "SUCCEEDED", "stopDate": BEGAN}],
         [{}, "stop", {"status": "SUCCEEDED", "stopDate": BEGAN}],  # it ended in the meantime
     ],
 )
-def test_a_run_that_has_ended_is_not_stopped(told: list[Any]) -> None:
+def test_a_run_that_has_ended_is_not_stopped(answers: list[Any]) -> None:
     with pytest.raises(RunConflict, match="'first' has ended already"):
-        Deployment(stack(*told)).stop("first")
+        Deployment(stack(*answers)).stop("first")
 
 
 def test_a_cutover_is_not_stopped_while_writes_may_wait(capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,10 +184,10 @@ def test_a_stop_that_is_not_permitted_is_refused_in_a_sentence() -> None:
         Deployment(refused).stop("first")
 
 
-def test_what_ends_the_showing_says_that_the_run_goes_on() -> None:
-    gone = EndpointConnectionError(endpoint_url="https://states")
+def test_an_error_while_following_says_that_the_run_continues() -> None:
+    error = EndpointConnectionError(endpoint_url="https://states")
     with pytest.raises(KeyhopError, match="The run goes on: keyhop runs show first --follow"):
-        follow(stack({}, gone), running(), quiet=True)
+        follow(stack({}, error), running(), quiet=True)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +219,7 @@ def test_a_long_run_is_looked_at_less_often(url: str, first: float) -> None:
         (refusal("InvalidSignatureException", "StartExecution"), NoCredentials, "sign in again"),
     ],
 )
-def test_a_refused_start_is_told(error: Exception, expected: type[Exception], says: str) -> None:
+def test_a_refused_start_is_raised(error: Exception, expected: type[Exception], says: str) -> None:
     with pytest.raises(expected, match=says):
         start_execution(States(error), MACHINE, {"table": "Orders"}, "first", Endpoint())
 
@@ -256,7 +254,7 @@ class CloudFormation:
 
 
 @pytest.mark.parametrize(
-    ("there", "may_list", "says"),
+    ("names", "may_list", "says"),
     [
         (("Keyhops", "Other"), True, "did you mean Keyhops?"),
         (("Key-orders-of-the-north", "Keys1", "x"), True, "is there as Key-orders-of-the-north, K"),
@@ -264,15 +262,15 @@ class CloudFormation:
         (("Keyhops",), False, r"deploy it first \(npx cdk deploy\)"),
     ],
 )
-def test_a_stack_that_is_not_there_is_told_with_those_that_are(
-    there: tuple[str, ...], may_list: bool, says: str, monkeypatch: pytest.MonkeyPatch
+def test_a_missing_stack_is_reported_with_the_existing_ones(
+    names: tuple[str, ...], may_list: bool, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stacks, "aws_client", CloudFormation(*there, may_list=may_list))
+    monkeypatch.setattr(stacks, "aws_client", CloudFormation(*names, may_list=may_list))
     with pytest.raises(CannotStart, match=rf"no stack 'Keyhop' in region eu-west-1: .*{says}"):
         open_stack("Keyhop", Endpoint())
 
 
-def test_a_stack_of_something_else_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stack_without_keyhop_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "aws_client", CloudFormation("Other", "Keyhop"))
     assert open_stack("Keyhop", Endpoint()).outputs["ResultsBucketName"] == "results"
     with pytest.raises(CannotStart, match=r"Stack 'Other' \(CREATE_COMPLETE\) has no output"):
@@ -280,14 +278,14 @@ def test_a_stack_of_something_else_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "x" * 81, "", "a\x1b[2J"])
-def test_what_cannot_name_a_run_is_refused_before_a_call(name: str) -> None:
+def test_an_invalid_name_of_a_run_is_refused_before_a_call(name: str) -> None:
     with pytest.raises(CannotStart, match="is not the name of a run"):
         Deployment(stack()).show(name)
 
 
 def failed(cause: str = "", **more: Any) -> Run:
-    told = {"status": "FAILED", "stopDate": BEGAN + timedelta(minutes=5), "cause": cause, **more}
-    return executions(told).describe(ARN)
+    end = BEGAN + timedelta(minutes=5)
+    return executions({"status": "FAILED", "stopDate": end, "cause": cause, **more}).describe(ARN)
 
 
 def lines_of(run: Run) -> list[str]:
@@ -312,21 +310,21 @@ def half_done(run: Run, **more: Any) -> Run:
 
 
 def test_a_failed_run_is_shown_with_the_commands_that_go_on() -> None:
-    again = '{"table": "Orders", "resume": "first", "maxReadUnits": 80}'
-    cause = f"Too little. Redrive the execution, or: start again with {again}."
-    shown = lines_of(failed(cause, error="BudgetSpent", redriveStatus="REDRIVABLE"))
-    assert shown[0] == "first: EnumerateKeys of Orders, failed after 5 min"
-    assert f"  BudgetSpent: {cause}" in shown
-    assert "  go on by  keyhop keys Orders --remote --resume first --max-read-units 80" in shown
+    run_input = '{"table": "Orders", "resume": "first", "maxReadUnits": 80}'
+    cause = f"Too little. Redrive the execution, or: start again with {run_input}."
+    lines = lines_of(failed(cause, error="BudgetSpent", redriveStatus="REDRIVABLE"))
+    assert lines[0] == "first: EnumerateKeys of Orders, failed after 5 min"
+    assert f"  BudgetSpent: {cause}" in lines
+    assert "  go on by  keyhop keys Orders --remote --resume first --max-read-units 80" in lines
     redrive = f"aws stepfunctions redrive-execution --execution-arn {ARN}"
-    assert f"  or        {redrive}" in shown
+    assert f"  or        {redrive}" in lines
 
 
 def test_a_run_that_was_stopped_goes_on_by_its_name() -> None:
-    shown = lines_of(half_done(failed(status="ABORTED")))
-    assert shown[0] == "first: EnumerateKeys of Orders, stopped after 5 min"
-    assert "  done      50%: 1 of 2 segments, 1 key" in shown
-    assert "  go on by  keyhop keys Orders --remote --resume first" in shown
+    lines = lines_of(half_done(failed(status="ABORTED")))
+    assert lines[0] == "first: EnumerateKeys of Orders, stopped after 5 min"
+    assert "  done      50%: 1 of 2 segments, 1 key" in lines
+    assert "  go on by  keyhop keys Orders --remote --resume first" in lines
 
 
 @pytest.mark.parametrize(
@@ -336,23 +334,22 @@ def test_a_failed_execution_that_no_command_starts_goes_on_by_the_aws_cli(cause:
     machine = MACHINE.replace("EnumerateKeys", "ForEachKey")
     status = "FAILED" if cause else "ABORTED"
     arn = ARN.replace("EnumerateKeys", "ForEachKey")
-    shown = lines_of(half_done(failed(cause, status=status, executionArn=arn)))
-    assert shown[0].startswith("first: ForEachKey of Orders, ")
-    (line,) = (one for one in shown if one.startswith("  go on by  "))
-    *start, given = shlex.split(line.removeprefix("  go on by  "))
-    assert start == [
-        *("aws", "stepfunctions", "start-execution", "--state-machine-arn", machine, "--input")
-    ]
-    assert json.loads(given) == {"table": "Orders", "resume": "first"}
+    lines = lines_of(half_done(failed(cause, status=status, executionArn=arn)))
+    assert lines[0].startswith("first: ForEachKey of Orders, ")
+    (command,) = (line for line in lines if line.startswith("  go on by  "))
+    *start, text = shlex.split(command.removeprefix("  go on by  "))
+    flags = ["--state-machine-arn", machine, "--input"]
+    assert start == ["aws", "stepfunctions", "start-execution", *flags]
+    assert json.loads(text) == {"table": "Orders", "resume": "first"}
 
 
-def test_text_of_others_brings_no_escape_codes_and_no_lines_of_its_own() -> None:
+def test_text_from_a_service_adds_no_escape_codes_and_no_lines() -> None:
     cause = 'bad\x1b[2J\nrun start again with {"table": "a\\u001b[2J; rm -rf ~"}'
-    shown = "\n".join(lines_of(failed(cause, error="Odd\x07")))
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
+    text = "\n".join(lines_of(failed(cause, error="Odd\x07")))
+    assert "\x1b" not in text
+    assert "\x07" not in text
     assert failed("start again with [1]").next_input is None
-    assert "'a?[2J; rm -rf ~'" in shown, "one word, for a shell"
+    assert "'a?[2J; rm -rf ~'" in text, "one word, for a shell"
 
 
 @pytest.mark.parametrize(
@@ -363,22 +360,22 @@ def test_text_of_others_brings_no_escape_codes_and_no_lines_of_its_own() -> None
         ("aws-us-gov", "console.amazonaws-us-gov.com"),
     ],
 )
-def test_the_console_is_that_of_the_partition(partition: str, host: str) -> None:
+def test_the_console_link_belongs_to_the_partition(partition: str, host: str) -> None:
     run = running(ARN.replace("arn:aws:", f"arn:{partition}:"))
     assert run.console.startswith(f"https://{host}/")
 
 
-def test_a_run_that_works_is_shown_with_its_rate_and_what_is_left() -> None:
+def test_a_running_run_is_shown_with_its_rate_and_remaining_time() -> None:
     began = datetime.now(UTC) - timedelta(minutes=10)
     run = half_done(replace(running(), started=began), read_rate=1.0, seconds_left=600.0)
-    shown = lines_of(run)
-    assert shown[0] == "first: EnumerateKeys of Orders, running for 10 min"
-    assert "  rate      1.0 RRU/s, about 10 min left" in shown
-    assert not [line for line in shown if "go on by" in line]
+    lines = lines_of(run)
+    assert lines[0] == "first: EnumerateKeys of Orders, running for 10 min"
+    assert "  rate      1.0 RRU/s, about 10 min left" in lines
+    assert not [line for line in lines if "go on by" in line]
 
 
 class Starts:
-    """Step Functions, whose executions have this output as soon as they are started."""
+    """Step Functions, where an execution has its output as soon as it starts."""
 
     def __init__(self) -> None:
         self.meta = SimpleNamespace(endpoint_url="http://127.0.0.1:1")
@@ -424,7 +421,7 @@ def item(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "machine", "given"),
+    ("arguments", "machine", "fields"),
     [
         (["each", "T" * 3, "--put", "ITEM", "--guard", "none"], "ForEachKey", {"put": PUT}),
         (
@@ -468,7 +465,7 @@ def item(tmp_path: Path) -> str:
     ],
 )
 def test_a_command_starts_its_state_machine_with_its_flags(
-    states: Starts, item: str, arguments: list[str], machine: str, given: dict[str, Any]
+    states: Starts, item: str, arguments: list[str], machine: str, fields: dict[str, Any]
 ) -> None:
     words = [item if word == "ITEM" else word for word in arguments]
     yes = [] if words[0] == "report" else ["--yes"]
@@ -476,7 +473,7 @@ def test_a_command_starts_its_state_machine_with_its_flags(
     assert (started.status, started.lines) == (0, ["first"]), started.err
     assert "To follow it: keyhop runs show first --follow" in started.err
     guard = {"guard": "none"} if "--guard" in arguments else {}
-    assert states.started == [(machine, {"table": "TTT", **given, **guard})]
+    assert states.started == [(machine, {"table": "TTT", **fields, **guard})]
 
 
 @pytest.mark.parametrize(
@@ -491,7 +488,7 @@ def test_a_command_starts_its_state_machine_with_its_flags(
         (["shards", "drain", "TTT", "/f", "--shards", "1"], "drain /f to 1 shard"),
     ],
 )
-def test_it_asks_before_a_deployment_writes(
+def test_a_command_asks_before_a_deployment_writes(
     states: Starts, item: str, arguments: list[str], act: str
 ) -> None:
     words = [item if word == "ITEM" else word for word in arguments]
@@ -512,9 +509,7 @@ def test_it_asks_before_a_deployment_writes(
         ["each", "TTT", "--resume", "first"],
     ],
 )
-def test_what_writes_nothing_or_was_begun_before_does_not_ask(
-    states: Starts, arguments: list[str]
-) -> None:
+def test_read_only_and_resumed_runs_do_not_ask(states: Starts, arguments: list[str]) -> None:
     assert keyhop(*arguments, "--remote").status == 0
     assert len(states.started) == 1
 
@@ -539,7 +534,7 @@ def test_what_writes_nothing_or_was_begun_before_does_not_ask(
         (["report", "TTT", "--exhaustive", "--control-plane-only"], "give one of them"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_is_started(
+def test_flags_that_do_not_fit_are_refused_before_a_start(
     states: Starts, arguments: list[str], says: str
 ) -> None:
     refused = keyhop(*arguments, "--remote")
@@ -577,7 +572,7 @@ def test_an_item_keeps_its_digits_or_is_refused(states: Starts, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("machine", "given"),
+    ("machine", "fields"),
     [
         ("ForEachKey", {"table": "TTT", "putt": {}}),
         ("ReportKeys", {"table": "TTT", "since": "yesterday"}),
@@ -587,8 +582,8 @@ def test_an_item_keeps_its_digits_or_is_refused(states: Starts, tmp_path: Path) 
     ],
 )
 def test_python_refuses_a_wrong_input_before_it_starts_a_run(
-    states: Starts, machine: str, given: dict[str, Any]
+    states: Starts, machine: str, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(CannotStart, match="The input is wrong"):
-        Deployment(states.stack()).start(given, machine=machine)
+        Deployment(states.stack()).start(fields, machine=machine)
     assert states.started == []

@@ -1,4 +1,4 @@
-"""When an attempt is repeated, after how long, and with which error it ends."""
+"""Check when an attempt is retried, after which wait, and which error ends it."""
 
 import random
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from keyhop.retries import repeat
 
 
 def failing(times: int) -> Callable[[], str]:
-    """Return an attempt that fails so many times, each with an error of its own."""
+    """Return an attempt that fails so many times, each time with another error."""
     numbers = iter(range(times))
 
     def attempt() -> str:
@@ -37,7 +37,7 @@ def test_a_first_wait_above_the_limit_is_the_limit(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("may_help", "enough", "last"), [(lambda e: e.args[0] < 2, 99, 2), (lambda e: True, 4, 3)]
 )
-def test_the_last_error_is_raised_as_it_was(
+def test_the_last_error_is_raised_unchanged(
     may_help: Callable[[BaseException], bool], enough: int, last: int
 ) -> None:
     failed: list[BaseException] = []
@@ -53,7 +53,7 @@ def test_the_last_error_is_raised_as_it_was(
     assert caught.value.__cause__ is None
 
 
-def test_what_failed_raises_ends_the_attempts() -> None:
+def test_an_error_of_the_callback_ends_the_attempts() -> None:
     def failed(error: BaseException) -> None:
         raise KeyError("enough")
 

@@ -1,4 +1,4 @@
-"""docs/schemas: made of the code, true of it, and compatible with what was published before."""
+"""Check that docs/schemas is generated from the code and accepts what the code accepts."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from testing.schemas.catalogue import EXCHANGES, FOLDER, files
 from testing.schemas.watch import faults, input_of
 
 RUNS = (FOLDER.parent / "how-to" / "runs.md").read_text()
-"""Inputs of the README, and outputs of the machines and functions, as of that commit."""
+"""The page that shows inputs of EnumerateKeys."""
 
 ORDERS = {"table": "Orders"}
 WALK = {"kind": "verify", "repair": True, "grace_seconds": 10.0, "max_write_rate": 1000.0}
@@ -36,22 +36,23 @@ INPUTS: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {
     "WriteSharded": (WriteRequest.from_event, {"table": "Audit", "items": []}),
     "QuerySharded": (QueryRequest.from_event, {"table": "Audit", "key": "/f.txt"}),
 }
-"""What reads each input, and one that is right."""
+"""The parser of each input, and a valid input."""
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 2, 0.25, 0.5, 1.0, 1.5, -1, 5000, 10_001, 1_000_001, 10**15, 10**16),
     *("", "a", "abc", "auto", "index", "skip", "csv", "jsonl", "_", "_3", "a b", "..", "\x00bc"),
     *("arn:aws:dynamodb:eu-west-1:111122223333:table/Orders", "KEYS_ONLY", "NEW_AND_OLD_IMAGES"),
     *([], [1], [None, None], ["a", None], [1, 2, 3], {}, {"kind": "build"}),
 ]
-"""Tried in each field. Typed values are left to test_item_json.py: only the code can read them."""
+"""Values for each field. test_item_json.py has typed values, which only the code can read."""
+NO_OBJECTS = [None, [], "Orders", 1, True]
 BESIDE: dict[str, list[dict[str, Any]]] = {
     "EnumerateKeys": [{}, {"logical": True}, {"method": "index"}],
 }
 
 
-def test_the_published_files_are_those_of_the_code() -> None:
-    there = {path.name: path.read_text() for path in FOLDER.glob("*")}
-    assert there == files(), "stale: run make schemas"
+def test_the_published_files_are_generated_from_the_code() -> None:
+    published = {path.name: path.read_text() for path in FOLDER.glob("*")}
+    assert published == files(), "stale: run make schemas"
 
 
 @pytest.mark.parametrize("name", sorted(files()))
@@ -60,19 +61,20 @@ def test_a_file_is_a_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(INPUTS))
-def test_a_schema_takes_and_refuses_what_the_code_does(name: str) -> None:
-    """Each value in each field; and each two fields that are right by themselves."""
+def test_a_schema_and_the_code_accept_the_same_inputs(name: str) -> None:
+    """Try each value in each field, and pairs of fields with valid values."""
     differ = [
-        (given, code, schema)
-        for given in [*_one_field(name), *_two_fields(name), *_no_object(name)]
-        if (code := _takes(name, given)) != (schema := not faults(input_of(name), given))
+        (job_input, code, schema)
+        for job_input in [*_one_field(name), *_two_fields(name), *NO_OBJECTS]
+        if (code := _is_accepted(name, job_input))
+        != (schema := not faults(input_of(name), job_input))
     ]
     assert differ == []
 
 
-def _takes(name: str, given: Any) -> bool:
+def _is_accepted(name: str, job_input: Any) -> bool:
     try:
-        INPUTS[name][0](given)
+        INPUTS[name][0](job_input)
     except InvalidInput:
         return False
     return True
@@ -83,43 +85,39 @@ def _fields(name: str) -> list[str]:
 
 
 def _one_field(name: str) -> Iterator[dict[str, Any]]:
-    right = INPUTS[name][1]
-    yield right
+    valid = INPUTS[name][1]
+    yield valid
     for field in _fields(name):
-        yield {other: value for other, value in right.items() if other != field}
-        yield from ({**right, field: value} for value in VALUES)
+        yield {key: value for key, value in valid.items() if key != field}
+        yield from ({**valid, field: value} for value in VALUES)
 
 
 def _two_fields(name: str) -> Iterator[dict[str, Any]]:
-    """Beside what makes most others wrong, or right; of each field a few values that are right."""
+    """Yield inputs with two fields that are valid alone, on each base of the input."""
     for base in BESIDE.get(name, [{}]):
-        given = {**INPUTS[name][1], **base}
-        right = {
-            field: [one for one in VALUES if _takes_alone(name, field, one)][:2]
+        start = {**INPUTS[name][1], **base}
+        valid = {
+            field: [value for value in VALUES if _is_accepted_alone(name, field, value)][:2]
             for field in _fields(name)
         }
-        for one, other in combinations(right, 2):
-            for first, second in product(right[one], right[other]):
-                yield {**given, one: first, other: second}
+        for pair in combinations(valid, 2):
+            for values in product(*(valid[field] for field in pair)):
+                yield {**start, **dict(zip(pair, values, strict=True))}
 
 
-def _takes_alone(name: str, field: str, value: Any) -> bool:
-    given = {**INPUTS[name][1], field: value}
-    return any(_takes(name, {**given, **base}) for base in BESIDE.get(name, [{}]))
+def _is_accepted_alone(name: str, field: str, value: Any) -> bool:
+    job_input = {**INPUTS[name][1], field: value}
+    return any(_is_accepted(name, {**job_input, **base}) for base in BESIDE.get(name, [{}]))
 
 
-def _no_object(name: str) -> list[Any]:
-    return [None, [], "Orders", 1, True]
+def test_the_field_that_step_functions_adds_is_accepted() -> None:
+    job_input = {"table": "Orders", STARTED_BY: "arn:aws:states:..."}
+    assert faults(input_of("EnumerateKeys"), job_input) == []
 
 
-def test_what_step_functions_adds_is_taken() -> None:
-    given = {"table": "Orders", STARTED_BY: "arn:aws:states:..."}
-    assert faults(input_of("EnumerateKeys"), given) == []
-
-
-def test_the_documents_show_inputs_that_are_taken() -> None:
-    shown = re.findall(r"`(\{\"table\": \"Orders\"[^`]*\})`", RUNS)
-    inputs = [json.loads(text) for text in shown]
+def test_the_inputs_on_the_page_are_accepted() -> None:
+    texts = re.findall(r"`(\{\"table\": \"Orders\"[^`]*\})`", RUNS)
+    inputs = [json.loads(text) for text in texts]
     assert inputs
-    for given in inputs:
-        assert faults(input_of("EnumerateKeys"), given) == []
+    for job_input in inputs:
+        assert faults(input_of("EnumerateKeys"), job_input) == []

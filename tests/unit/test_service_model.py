@@ -1,7 +1,7 @@
-"""Keyhop's lists of what DynamoDB offers are those of the installed botocore.
+"""Check that Keyhop's lists of DynamoDB's features equal those of the installed botocore.
 
-If an upgrade of boto3 breaks a test here, the service has something new. Read what it is, decide
-what each part of Keyhop does about it (docs/reference/limits.md), and then add it to the list.
+If an upgrade of boto3 breaks a test here, the service has a new feature. Read about it, decide what
+each part of Keyhop does with it (docs/reference/limits.md), and then add it to the list.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ ExportTableToPointInTime GetItem GetResourcePolicy ListTables ListTagsOfResource
 PutResourcePolicy Query Scan TransactGetItems TransactWriteItems UpdateContinuousBackups
 UpdateContributorInsights UpdateItem UpdateTable UpdateTimeToLive
 """
-"""Operations that Keyhop requests, or has the router guard, or shows as a command."""
+"""Operations that Keyhop sends, that the router guards, or that a message shows as a command."""
 
 BULK = "StartBulkPutItems DescribeBulkOperation ListBulkOperations CancelBulkOperation"
 """Bulk puts from S3: see docs/reference/limits.md."""
@@ -35,15 +35,17 @@ DisableKinesisStreamingDestination UpdateKinesisStreamingDestination
 """
 """Operations that Keyhop knows of and does not use."""
 
-ASKED = """
+SET_ON_CREATE = """
 AttributeDefinitions TableName KeySchema LocalSecondaryIndexes GlobalSecondaryIndexes BillingMode
 ProvisionedThroughput StreamSpecification SSESpecification Tags TableClass
 DeletionProtectionEnabled WarmThroughput OnDemandThroughput
 """
-"""What `rekey create` asks CreateTable for."""
+"""Parameters of CreateTable that `rekey create` sets."""
 
-NOT_ASKED = "ResourcePolicy GlobalTableSourceArn GlobalTableSettingsReplicationMode VectorIndexes"
-"""What CreateTable also takes. The resource policy is put afterwards; the others are refused."""
+NOT_SET_ON_CREATE = (
+    "ResourcePolicy GlobalTableSourceArn GlobalTableSettingsReplicationMode VectorIndexes"
+)
+"""Other parameters of CreateTable. The resource policy is put later; the others are refused."""
 
 RECORD = "eventID eventName eventVersion eventSource awsRegion dynamodb userIdentity"
 IN_RECORD = """
@@ -61,7 +63,7 @@ def answer(operation: str) -> Shape:
 
 
 def differences(shape: Shape, members: Members, before: str = "") -> Iterator[str]:
-    """Yield the members that one of the two has, marked by + if only botocore's model has them."""
+    """Yield members that only one side has; + marks those that only botocore has."""
     if shape.type_name == "list":
         shape = shape.member
     assert shape.type_name == "structure", before
@@ -82,40 +84,40 @@ def test_keyhop_knows_all_members_of_the_answers_about_a_table(operation: str) -
     assert not [*differences(answer(operation), BESIDE[operation])]
 
 
-def test_keyhop_knows_all_of_auto_scaling_but_policies_that_tables_do_not_have() -> None:
+def test_keyhop_knows_auto_scaling_except_policies_that_tables_lack() -> None:
     shapes = {
         "ScalableTargets": "ScalableTarget",
         "ScalingPolicies": "ScalingPolicy",
         "ScheduledActions": "ScheduledAction",
     }
     scaling = model("application-autoscaling")
-    found = {
+    unknown = {
         difference
         for kind, members in SCALING.items()
         for difference in differences(scaling.shape_for(shapes[kind]), members or {})
     }
-    assert found == {"+StepScalingPolicyConfiguration", "+PredictiveScalingPolicyConfiguration"}
+    assert unknown == {"+StepScalingPolicyConfiguration", "+PredictiveScalingPolicyConfiguration"}
 
 
 def test_keyhop_knows_each_operation_of_the_service() -> None:
-    known = [*USED.split(), *BULK.split(), *ELSEWHERE.split()]
-    assert len(known) == len(set(known))
-    assert set(known) == set(model("dynamodb").operation_names)
+    operations = [*USED.split(), *BULK.split(), *ELSEWHERE.split()]
+    assert len(operations) == len(set(operations))
+    assert set(operations) == set(model("dynamodb").operation_names)
 
 
 def test_keyhop_knows_each_setting_of_a_new_table() -> None:
     shape = model("dynamodb").operation_model("CreateTable").input_shape
-    assert shape.members.keys() == {*ASKED.split(), *NOT_ASKED.split()}
+    assert shape.members.keys() == {*SET_ON_CREATE.split(), *NOT_SET_ON_CREATE.split()}
 
 
-def test_keyhop_knows_what_a_record_of_a_stream_holds() -> None:
+def test_keyhop_knows_each_field_of_a_stream_record() -> None:
     streams = model("dynamodbstreams")
     assert streams.shape_for("Record").members.keys() == {*RECORD.split()}
     assert streams.shape_for("StreamRecord").members.keys() == {*IN_RECORD.split()}
 
 
-def test_a_member_that_an_upgrade_brings_is_found_at_any_depth() -> None:
-    without = {**TABLE, "GlobalSecondaryIndexes": {"IndexName": None}}
-    del without["VectorIndexes"]
-    found = {*differences(answer("describe_table").members["Table"], without)}
-    assert {"+VectorIndexes", "+GlobalSecondaryIndexes.KeySchema"} <= found
+def test_a_new_member_is_found_at_any_depth() -> None:
+    known_members = {**TABLE, "GlobalSecondaryIndexes": {"IndexName": None}}
+    del known_members["VectorIndexes"]
+    unknown = {*differences(answer("describe_table").members["Table"], known_members)}
+    assert {"+VectorIndexes", "+GlobalSecondaryIndexes.KeySchema"} <= unknown

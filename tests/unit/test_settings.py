@@ -1,4 +1,4 @@
-"""Settings of the command: environment variables, and [tool.keyhop] in pyproject.toml."""
+"""Check the settings of the command: environment variables, and [tool.keyhop] in pyproject.toml."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ Run = Callable[..., Options]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A pyproject.toml above the working directory."""
+    """Write a pyproject.toml above the working directory."""
     folder = tmp_path / "src"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -27,17 +27,17 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return the options of a call of `keyhop keys T`."""
 
     def options_of(*arguments: str) -> Options:
-        seen: list[Options] = []
+        calls: list[Options] = []
         monkeypatch.setattr(
-            "keyhop.cli.keys_actions.run", lambda options: seen.append(options) or 0
+            "keyhop.cli.keys_actions.run", lambda options: calls.append(options) or 0
         )
         assert keyhop(*arguments).status == 0
-        return seen[0]
+        return calls[0]
 
     return options_of
 
 
-def test_a_flag_counts_before_a_variable_and_that_before_the_file(
+def test_a_flag_overrides_a_variable_and_a_variable_the_file(
     project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEYHOP_STACK", "Mine")
@@ -48,21 +48,21 @@ def test_a_flag_counts_before_a_variable_and_that_before_the_file(
     assert run("keys", "T", "--max-read-rate", "7").max_read_rate == 7
 
 
-def test_a_setting_that_a_command_does_not_take_is_left_out(
+def test_a_setting_that_a_command_lacks_is_ignored(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keyhop.cli.shards_actions.run", lambda options: 0)
     assert keyhop("shards", "list", "T", "--metadata", "M").status == 0
 
 
-def test_a_wrong_variable_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_variable_is_reported_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEYHOP_MAX_READ_RATE", "fast")
     result = keyhop("keys", "T")
     assert (result.status, result.err.count("\n")) == (2, 1)
     assert "KEYHOP_MAX_READ_RATE must be a number of units a second, 0.01 or more." in result.err
 
 
-def test_there_is_no_setting_for_an_answer_or_an_endpoint(
+def test_answers_and_endpoints_cannot_be_settings(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("YES", "KEYS_YES", "ENDPOINT_URL", "ROLE_ARN"):
@@ -89,7 +89,7 @@ def test_there_is_no_setting_for_an_answer_or_an_endpoint(
         ("region = ", "{} is not valid TOML: "),
     ],
 )
-def test_a_wrong_setting_is_told_with_its_file(project: Path, line: str, says: str) -> None:
+def test_a_wrong_setting_is_reported_with_its_file(project: Path, line: str, says: str) -> None:
     project.write_text(f"[tool.keyhop]\n{line}\n")
     result = keyhop("keys", "T")
     assert (result.status, result.err.count("\n")) == (2, 1)

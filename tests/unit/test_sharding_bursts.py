@@ -1,7 +1,7 @@
-"""Relief of a hot key, in the benchmark's model: virtual time, 100 write units a second and shard.
+"""Check the relief of a hot key in the benchmark's model, in virtual time.
 
-What is wanted in sixty seconds is the measure; a burst that is absorbed for good need not be
-simulated to its end.
+A shard has 100 write units a second. The measure is the demand of sixty seconds, because a burst
+that is absorbed permanently need not be simulated to its end.
 """
 
 from dataclasses import replace
@@ -17,9 +17,9 @@ COOLDOWN = 5
 
 
 def lost_of_a_minute(outcome: Outcome) -> float:
-    """The share of what is wanted within sixty seconds that was not written, by the end of it."""
-    wanted = outcome.way.rate * outcome.way.seconds
-    return (wanted - outcome.written) / (outcome.way.rate * 60)
+    """Return the share of a minute's demand that was not written by the end of the run."""
+    demand = outcome.way.rate * outcome.way.seconds
+    return (demand - outcome.written) / (outcome.way.rate * 60)
 
 
 @pytest.mark.prove
@@ -44,7 +44,7 @@ def test_five_times_a_partition_is_absorbed_in_ten_seconds(
     counts = [count for _, count in outcome.shards]
     assert NEEDED <= counts[-1] <= NEEDED + 2, outcome.shards
     # A new key may grow at once.
-    assert all(then - at >= COOLDOWN for (at, _), (then, _) in pairwise(outcome.shards[1:]))
+    assert all(later - at >= COOLDOWN for (at, _), (later, _) in pairwise(outcome.shards[1:]))
     assert outcome.read == sorted(outcome.acknowledged)
     assert outcome.given_up == 0
     assert outcome.reports < 200, "a few from each process until it grows"
@@ -62,7 +62,7 @@ def test_five_times_a_partition_is_absorbed_in_ten_seconds(
 def test_twenty_times_a_partition_is_absorbed_in_seconds(
     settings: dict[str, object], processes: int, seconds: int
 ) -> None:
-    """Processes that wait between attempts report nothing, so the second step is a bit small."""
+    """Processes that wait between attempts report nothing, so the second step is too small."""
     outcome = burst(Way("", settings=settings, times=20, processes=processes, seconds=30))
     assert outcome.absorbed is not None
     assert outcome.absorbed <= seconds
@@ -71,11 +71,11 @@ def test_twenty_times_a_partition_is_absorbed_in_seconds(
 
 
 MANY = Way("", settings=CALCULATED, times=0.8, writers=1_200, processes=1_200, seconds=60, saved=10)
-"""Writers of 0.07 a second each, who begin in the same half second: a spike, and no more."""
+"""Writers with 0.07 writes a second each that begin in the same half second, which is a spike."""
 
 
 @pytest.mark.prove
-def test_many_slow_writers_set_off_no_growth_by_a_spike() -> None:
+def test_a_spike_of_many_slow_writers_causes_no_growth() -> None:
     outcome = burst(MANY)
     assert outcome.throttles > 100
     assert [count for _, count in outcome.shards] == [1]
@@ -83,6 +83,6 @@ def test_many_slow_writers_set_off_no_growth_by_a_spike() -> None:
 
 
 @pytest.mark.prove
-def test_many_slow_writers_set_off_growth_by_throttling_that_lasts() -> None:
+def test_lasting_throttling_of_many_slow_writers_causes_growth() -> None:
     outcome = burst(replace(MANY, times=1.2))
     assert outcome.shards[-1][1] in (2, 3), outcome.shards

@@ -1,4 +1,4 @@
-"""Counters: no add is lost or counted twice, over every interleaving of small scenarios."""
+"""Check that no add is lost or counted twice, over all interleavings of small scenarios."""
 
 from dataclasses import replace
 
@@ -20,14 +20,14 @@ from tests.unit.test_sharding_protocol import (
 
 
 def counter(*parts, adders=(), readers=1, movers=0) -> World:
-    """Shards that hold adds of before, which are acknowledged."""
-    before = tuple(sorted(add for part in parts for add in part))
+    """Return a counter whose shards hold acknowledged adds."""
+    acknowledged = tuple(sorted(add for part in parts for add in part))
     return World(
         tuple(parts),
         tuple(adders),
         tuple(Reader(1) for _ in range(readers)),
         tuple(Mover() for _ in range(movers)),
-        acknowledged=before,
+        acknowledged=acknowledged,
     )
 
 
@@ -45,7 +45,7 @@ SCENARIOS = {
     "drain to two": (TO_TWO, counter(("x",), (), ("y",), adders=[A], movers=1)),
     "drain, a token": (DRAIN, counter(("x",), ("y",), adders=[ONCE], movers=1)),
     "drain, a token used twice": (DRAIN, counter((), ("y",), adders=[ONCE, ONCE], movers=1)),
-    # What takes effect too late may be seen twice, or not, meanwhile; in the end it is counted.
+    # A late add may be read twice or not at all for a while; in the end it is counted once.
     "drain, a late add": (DRAIN, counter(("x",), ("y",), adders=[SLOW], readers=0, movers=1)),
     "drain, two late adds": (
         DRAIN,
@@ -71,10 +71,10 @@ def test_each_add_is_counted(scenario: str) -> None:
 
 WITHOUT = {
     "metadata two phases old": ({"behind": 2}, "drain, an add"),
-    "reading again what is folded": ({"again": False}, "drain, two readers"),
+    "reading folded shards again": ({"again": False}, "drain, two readers"),
     "a condition on folds": ({"conditional": False, "once": True}, "drain, two movers"),
-    "folding what came late": ({"reunited": False}, "drain, a late add"),
-    "folding what came late, told by the marker": (
+    "folding late adds": ({"reunited": False}, "drain, a late add"),
+    "folding late adds by their marker": (
         {"reunited": False},
         "drain, a late add with a token",
     ),
@@ -84,15 +84,15 @@ WITHOUT = {
 
 @pytest.mark.prove
 @pytest.mark.parametrize("left_out", WITHOUT)
-def test_each_part_is_needed(left_out: str) -> None:
-    changed, scenario = WITHOUT[left_out]
+def test_each_part_of_the_counters_is_needed(left_out: str) -> None:
+    changes, scenario = WITHOUT[left_out]
     path, world = SCENARIOS[scenario]
-    assert replace(Rules(path), **changed).explore(world)[1], "nothing goes wrong without it"
+    assert replace(Rules(path), **changes).explore(world)[1], "nothing goes wrong without it"
 
 
 def test_shards_are_read_again_only_while_they_may_be_folded() -> None:
-    again = {shards.phase for shards in (*DRAIN, *CALLED_OFF, *GROWTH) if reads_of(shards)[1]}
-    assert again == {Phase.FENCED, Phase.MOVING, Phase.MOVED, Phase.HALTED}
+    phases = {shards.phase for shards in (*DRAIN, *CALLED_OFF, *GROWTH) if reads_of(shards)[1]}
+    assert phases == {Phase.FENCED, Phase.MOVING, Phase.MOVED, Phase.HALTED}
 
 
 def schema(partition: str = "S", sort: str = "S") -> Schema:
@@ -100,12 +100,12 @@ def schema(partition: str = "S", sort: str = "S") -> Schema:
 
 
 @pytest.mark.parametrize("sort", ["S", "N", "B"])
-def test_a_counter_is_known_by_its_place_and_by_what_it_holds(sort: str) -> None:
+def test_a_counter_is_recognized_by_its_place_and_its_count(sort: str) -> None:
     place = counter_key(schema(sort=sort), {"S": "/f"}).sort
-    other = {"S": {"S": "x"}, "N": {"N": "0"}, "B": {"B": b"x"}}[sort]
+    another_place = {"S": {"S": "x"}, "N": {"N": "0"}, "B": {"B": b"x"}}[sort]
     assert is_counter(schema(sort=sort), {"s": place, COUNT: {"N": "3"}})
     assert not is_counter(schema(sort=sort), {"s": place})
-    assert not is_counter(schema(sort=sort), {"s": other, COUNT: {"N": "3"}})
+    assert not is_counter(schema(sort=sort), {"s": another_place, COUNT: {"N": "3"}})
 
 
 @pytest.mark.parametrize("sort", ["S", "N", "B"])
@@ -125,6 +125,6 @@ def test_markers_of_binary_keys() -> None:
     assert place["p"]["B"].startswith(b"\xff!tokens_")
 
 
-def test_shards_hold_what_a_growth_left() -> None:
+def test_all_shards_of_a_growth_are_read_once() -> None:
     grown = Shards.registered(0.0, 5.0, None).grown(3, 0.0)
-    assert [list(one) for one in reads_of(grown)] == [[1, 2, 3], []]
+    assert [list(shards) for shards in reads_of(grown)] == [[1, 2, 3], []]

@@ -1,6 +1,6 @@
-"""The functions of sharded tables: what they answer, log, count and start; the library is faked.
+"""Check the functions of sharded tables: their answers, logs, metrics and executions.
 
-WriteSharded, QuerySharded, MoveShards and ProposeDrains.
+WriteSharded, QuerySharded, MoveShards and ProposeDrains run with a fake of the library.
 """
 
 import base64
@@ -51,7 +51,7 @@ def refusal(code: str, status: int = 400) -> ClientError:
 
 
 class FakeTable:
-    """What handlers use of ShardedTable, without the shards."""
+    """The part of ShardedTable that handlers use, without the shards."""
 
     name = "Audit"
     endpoint = sharding.Endpoint()
@@ -63,8 +63,8 @@ class FakeTable:
         )
         self.stored: list[dict[str, Any]] = []
         self.errors: dict[int, Exception] = {}
-        self.asked: dict[str, Any] = {}
-        self.given_away = self.paused = 0
+        self.arguments: dict[str, Any] = {}
+        self.yielded = self.paused = 0
 
     def pause(self) -> None:
         self.paused += 1
@@ -79,19 +79,19 @@ class FakeTable:
                 result.written += 1
         return result
 
-    def query(self, **asked: Any) -> Iterator[dict[str, Any]]:
-        self.asked = asked
-        for item in self.stored[: asked["limit"]]:
-            self.given_away += 1
+    def query(self, **arguments: Any) -> Iterator[dict[str, Any]]:
+        self.arguments = arguments
+        for item in self.stored[: arguments["limit"]]:
+            self.yielded += 1
             yield item
 
-    def page_token(self, key: Any, last: Any, **asked: Any) -> str:
+    def page_token(self, key: Any, last: Any, **arguments: Any) -> str:
         return f"behind {last}"
 
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
-    """One fake table for all invocations of a test."""
+    """Return one fake table for all invocations of a test."""
     fake = FakeTable()
     client = SimpleNamespace(ends_at=0.0)
     monkeypatch.setattr(sharding, "warm", lambda name, writes: (fake, client))
@@ -100,7 +100,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the stack would set, and the metrics' names."""
+    """Set the environment that the stack would set, and the names of the metrics."""
     for name, value in {
         "KEYHOP_TABLES": '["Audit"]',
         "KEYHOP_SHARDING": json.dumps({"Audit": SHARDED}),
@@ -117,10 +117,10 @@ def item(at: Any, **more: Any) -> dict[str, Any]:
     return {"path": SECRET, "at": at, **more}
 
 
-def counted_without_key(
+def metrics_without_key(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> dict[tuple[str, str], float]:
-    """The metrics of what was printed, which shows the key as little as the log does."""
+    """Return the printed metrics, after a check that neither output nor log shows the key."""
     printed = capsys.readouterr().out
     assert SECRET not in printed + str([vars(record) for record in caplog.records])
     return metrics_in("\n".join(line for line in printed.splitlines() if '"_aws"' in line))
@@ -154,15 +154,15 @@ def test_good_bad_good_names_the_bad_one_and_writes_the_others(
             {"index": 2, "status": "written"},
         ],
     }
-    assert [one["at"] for one in table.stored] == [Decimal(1), Decimal(2)]
-    counted = counted_without_key(capsys, caplog)
-    assert (counted["ItemsWritten", ""], counted["ItemsFailed", ""]) == (2, 1)
+    assert [stored["at"] for stored in table.stored] == [Decimal(1), Decimal(2)]
+    metrics = metrics_without_key(capsys, caplog)
+    assert (metrics["ItemsWritten", ""], metrics["ItemsFailed", ""]) == (2, 1)
 
 
-def test_what_the_library_did_not_write_is_named_by_its_place_in_the_event(
+def test_a_failed_item_is_named_by_its_place_in_the_event(
     table: FakeTable,
 ) -> None:
-    """Items that cannot be read never reach it, so its places are other ones."""
+    """Invalid items never reach the library, so its places differ from those in the event."""
     table.errors = {
         0: refusal("ValidationException"),
         1: CannotStart("The item has no key attribute at of the type N."),
@@ -172,7 +172,7 @@ def test_what_the_library_did_not_write_is_named_by_its_place_in_the_event(
     }
     items = [7, item(1), item(2), {"path": float("nan")}, item(3), item(4), item(5), item(6)]
     answer = sharding.write_sharded({"table": "Audit", "items": items}, Context())
-    assert [(one["index"], one["error"]) for one in answer["failed"]] == [
+    assert [(failure["index"], failure["error"]) for failure in answer["failed"]] == [
         (0, "InvalidItem"),
         (1, "ValidationException"),
         (2, "CannotStart"),
@@ -182,8 +182,8 @@ def test_what_the_library_did_not_write_is_named_by_its_place_in_the_event(
         (6, "InvalidItem"),
     ]
     assert answer["written"] == 1
-    assert [one["index"] for one in answer["results"]] == list(range(8))
-    assert all(one["message"].endswith((".", "no")) for one in answer["failed"])
+    assert [result["index"] for result in answer["results"]] == list(range(8))
+    assert all(failure["message"].endswith((".", "no")) for failure in answer["failed"])
 
 
 @pytest.mark.parametrize("typed", [False, True])
@@ -198,16 +198,16 @@ def test_an_item_that_is_too_deep_to_be_read_fails_alone(table: FakeTable, typed
     assert len(table.stored) == 2
 
 
-@pytest.mark.parametrize("told", ["no", "x" * 5_000])
-def test_an_answer_of_failures_alone_stays_below_what_lambda_takes(
-    table: FakeTable, told: str
+@pytest.mark.parametrize("message", ["no", "x" * 5_000])
+def test_an_answer_with_failures_only_stays_below_lambdas_limit(
+    table: FakeTable, message: str
 ) -> None:
-    """6,291,556 bytes (AWS documentation); half of the items cannot even be read."""
-    most = MOST_WRITTEN
-    table.errors = dict.fromkeys(range(most), AwsRefused(told))
-    items = [item(n) if n % 2 else [] for n in range(most)]
+    """The limit is 6,291,556 bytes (AWS documentation). Half of the items cannot even be read."""
+    maximum = MOST_WRITTEN
+    table.errors = dict.fromkeys(range(maximum), AwsRefused(message))
+    items = [item(n) if n % 2 else [] for n in range(maximum)]
     answer = sharding.write_sharded({"table": "Audit", "items": items}, Context())
-    assert len(answer["failed"]) == len(answer["results"]) == most
+    assert len(answer["failed"]) == len(answer["results"]) == maximum
     assert len(json.dumps(answer)) < 6_000_000
     with pytest.raises(InvalidInput, match="at most 10,000 items"):
         sharding.write_sharded({"table": "Audit", "items": [*items, {}]}, Context())
@@ -223,14 +223,14 @@ def test_every_item_is_accounted_for_once(table: FakeTable) -> None:
     assert answer["written"] == len(table.stored)
 
 
-def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
-    given = {
+def test_typed_items_are_written_with_their_types(table: FakeTable) -> None:
+    typed_item = {
         "path": {"B": base64.b64encode(b"\x00\xff").decode()},
         "at": {"N": "12345678901234567890.5"},
         "tags": {"SS": ["a", "b"]},
         "more": {"M": {"list": {"L": [{"NULL": True}, {"BOOL": False}]}}},
     }
-    event = {"table": "Audit", "items": [given], "typed": True}
+    event = {"table": "Audit", "items": [typed_item], "typed": True}
     assert sharding.write_sharded(event, Context())["written"] == 1
     assert table.stored == [
         {
@@ -243,7 +243,7 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "told"),
+    ("event", "message"),
     [
         ([], "must be a JSON object"),
         ({}, "table is missing"),
@@ -255,15 +255,15 @@ def test_typed_items_are_written_as_they_are_meant(table: FakeTable) -> None:
         ({"table": "Others", "items": []}, "not one of the tables of this deployment"),
     ],
 )
-def test_a_wrong_write_is_one_clear_sentence(table: FakeTable, event: Any, told: str) -> None:
+def test_a_wrong_write_is_one_clear_sentence(table: FakeTable, event: Any, message: str) -> None:
     with pytest.raises(CannotStart) as error:
         sharding.write_sharded(event, Context())
     assert type(error.value).__name__ == "InvalidInput"
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
+def test_metrics_are_counted_even_if_the_write_fails(
     table: FakeTable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table.usage.count(shards_added=1, shards_removed=2, races_lost=3)
@@ -276,8 +276,8 @@ def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
     monkeypatch.setattr(table, "batch_write", fail)
     with pytest.raises(AwsRefused):
         sharding.write_sharded({"table": "Audit", "items": [item(1)]}, Context())
-    counted = metrics_in(capsys.readouterr().out)
-    assert {name: value for (name, reason), value in counted.items() if not reason} == {
+    metrics = metrics_in(capsys.readouterr().out)
+    assert {name: value for (name, reason), value in metrics.items() if not reason} == {
         "ShardsAdded": 1,
         "ShardsRemoved": 2,
         "RacesLost": 3,
@@ -285,12 +285,12 @@ def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
         "KeysAtMaximum": 5,
         "ItemsMoved": 6,
     }
-    assert counted["Throttles", THROTTLED] == 1
-    assert not table.usage.counters, "taken, so that the next invocation does not count it again"
+    assert metrics["Throttles", THROTTLED] == 1
+    assert not table.usage.counters, "reset, so that the next invocation does not count them again"
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "expected"),
     [
         (refusal("ProvisionedThroughputExceededException"), GaveUp),
         (refusal("InternalServerError", 500), GaveUp),
@@ -300,21 +300,21 @@ def test_what_a_table_has_come_to_is_counted_also_when_it_fails(
     ],
 )
 def test_an_error_has_a_name_that_the_state_machine_knows(
-    table: FakeTable, raised: Exception, told: type[Exception]
+    table: FakeTable, raised: Exception, expected: type[Exception]
 ) -> None:
-    """What may succeed later is GaveUp, which is retried; what cannot is refused."""
-    with pytest.raises(told), sharding.at_work("Audit", Context()):
+    """An error that may not happen again is GaveUp, which is retried. Others are refusals."""
+    with pytest.raises(expected), sharding.at_work("Audit", Context()):
         raise raised
 
 
 def test_no_request_is_sent_when_the_invocation_is_nearly_over() -> None:
-    sent: list[str] = []
+    operations: list[str] = []
 
     class Client:
         region = "us-east-1"
 
         def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-            sent.append(operation)
+            operations.append(operation)
             return {}
 
     timed = TimedClient(Client())  # type: ignore[arg-type]
@@ -322,15 +322,15 @@ def test_no_request_is_sent_when_the_invocation_is_nearly_over() -> None:
     timed.ends_at = time.monotonic() - 1
     with pytest.raises(OutOfTime):
         timed.call("put_item")
-    assert sent == ["put_item"]
+    assert operations == ["put_item"]
 
 
-def test_a_page_has_items_and_a_token_while_more_are_left(table: FakeTable) -> None:
+def test_a_page_has_items_and_a_token_while_items_remain(table: FakeTable) -> None:
     table.stored = [item(Decimal(n)) for n in range(5)]
     event = {"table": "Audit", "key": SECRET, "limit": 2, "descending": True, "between": [1, None]}
     page = sharding.query_sharded(event, Context())
     assert page == {"items": [item(0), item(1)], "count": 2, "pageToken": "behind 1"}
-    assert table.asked == {
+    assert table.arguments == {
         "key": SECRET,
         "between": (Decimal(1), None),
         "descending": True,
@@ -342,25 +342,25 @@ def test_a_page_has_items_and_a_token_while_more_are_left(table: FakeTable) -> N
     assert (last["count"], last["pageToken"]) == (5, None)
 
 
-def test_no_items_are_a_page_without_a_token(table: FakeTable) -> None:
+def test_an_empty_page_has_no_token(table: FakeTable) -> None:
     page = sharding.query_sharded({"table": "Audit", "key": SECRET}, Context())
     assert page == {"items": [], "count": 0, "pageToken": None}
-    assert table.asked["limit"] == 101
+    assert table.arguments["limit"] == 101
 
 
 @pytest.mark.parametrize("content", ["a" * 390_000, "ä" * 190_000, "\x01" * 300_000])
-def test_an_answer_stays_below_what_lambda_takes(table: FakeTable, content: str) -> None:
+def test_an_answer_stays_below_lambdas_limit(table: FakeTable, content: str) -> None:
     table.stored = [item(Decimal(n), content=content) for n in range(100)]
     page = sharding.query_sharded({"table": "Audit", "key": SECRET}, Context())
     assert len(json.dumps(page)) < 6_000_000
     assert 0 < page["count"] < 100
     assert page["pageToken"] == f"behind {page['count'] - 1}"
-    assert table.given_away == page["count"] + 1, "what does not fit is not read for nothing"
+    assert table.yielded == page["count"] + 1, "items that do not fit are not read"
 
 
-def test_an_item_that_alone_is_too_large_is_given_all_the_same() -> None:
-    found = iter([item(1, content="a" * sharding.ANSWER_BYTES), item(2)])
-    items, last = sharding.take(found, 10, typed=False)
+def test_an_item_that_exceeds_the_limit_alone_is_returned_all_the_same() -> None:
+    stored = iter([item(1, content="a" * sharding.ANSWER_BYTES), item(2)])
+    items, last = sharding.take(stored, 10, typed=False)
     assert (len(items), last and last["at"]) == (1, 1)
 
 
@@ -372,11 +372,11 @@ def test_a_typed_page_is_exact(table: FakeTable) -> None:
     assert page["items"] == [
         {"path": {"B": "/w=="}, "at": {"N": str(number)}, "tags": {"SS": ["a", "b"]}}
     ]
-    assert (table.asked["key"], table.asked["between"]) == (b"\xff", (Decimal(0), None))
+    assert (table.arguments["key"], table.arguments["between"]) == (b"\xff", (Decimal(0), None))
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"key": ""}, "key must be a text"),
         ({"key": 7}, "key must be a text"),
@@ -398,11 +398,11 @@ def test_a_typed_page_is_exact(table: FakeTable) -> None:
     ],
 )
 def test_a_wrong_query_is_one_clear_sentence_without_the_key(
-    more: dict[str, Any], told: str
+    more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidInput) as error:
         QueryRequest.from_event({"table": "Audit", "key": SECRET, **more})
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert SECRET not in str(error.value)
 
 
@@ -411,14 +411,14 @@ def test_a_request_may_be_empty() -> None:
 
 
 class FakeDrain:
-    """A drain's next steps, in their order; and what it was asked for."""
+    """A drain that returns these steps in order, and records its arguments."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *steps: DrainStep) -> None:
-        self.steps, self.asked = [*steps], list[dict[str, Any]]()
+        self.steps, self.arguments = [*steps], list[dict[str, Any]]()
         monkeypatch.setattr("keyhop.sharding.drain.Drain", lambda table: self)
 
     def step(self, key: Any, shards: int, seconds: float, **more: Any) -> DrainStep:
-        self.asked.append({"key": key, "shards": shards, "seconds": seconds, **more})
+        self.arguments.append({"key": key, "shards": shards, "seconds": seconds, **more})
         return self.steps.pop(0)
 
 
@@ -439,18 +439,18 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
         DrainStep(Next.DONE, Shards(1, 0), begun=True),
     )
     request = {"table": "Audit", "key": SECRET, "shards": 1}
-    told = [request]
+    answers = [request]
     for _ in range(3):
-        told.append(sharding.move_shards({"request": request, "last": told[-1]}, Context()))
-    del told[0]
-    assert [one["begun"] for one in drain.asked] == [False, True, True]
-    assert [one["seen"] for one in drain.asked] == [None, (77, 5), (77, 1)]
-    assert [(one["action"], one["seconds"]) for one in told] == [
+        answers.append(sharding.move_shards({"request": request, "last": answers[-1]}, Context()))
+    del answers[0]
+    assert [step["begun"] for step in drain.arguments] == [False, True, True]
+    assert [step["seen"] for step in drain.arguments] == [None, (77, 5), (77, 1)]
+    assert [(answer["action"], answer["seconds"]) for answer in answers] == [
         ("wait", 5),
         ("again", 1),
         ("done", 1),
     ]
-    assert told[1] == {
+    assert answers[1] == {
         "action": "again",
         "seconds": 1,
         "phase": "moving",
@@ -460,11 +460,11 @@ def test_a_step_of_a_drain_says_how_long_to_wait(
         "begun": True,
         "last_updated": 77,
     }
-    assert {(one["key"], one["shards"]) for one in drain.asked} == {(SECRET, 1)}
-    counted_without_key(capsys, caplog)
+    assert {(step["key"], step["shards"]) for step in drain.arguments} == {(SECRET, 1)}
+    metrics_without_key(capsys, caplog)
 
 
-def test_items_are_moved_for_as_long_as_the_invocation_leaves_time(
+def test_items_are_moved_until_the_invocation_runs_out_of_time(
     table: FakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Hurried(Context):
@@ -476,10 +476,10 @@ def test_items_are_moved_for_as_long_as_the_invocation_leaves_time(
     event = {"request": request, "last": request}
     for context in (Context(), Hurried()):
         sharding.move_shards(event, context)
-    assert [one["seconds"] for one in drain.asked] == [835.0, 0.0]
+    assert [step["seconds"] for step in drain.arguments] == [835.0, 0.0]
 
 
-def test_an_execution_that_another_one_started_is_understood() -> None:
+def test_the_input_of_a_nested_execution_is_accepted() -> None:
     started = {"AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID": "arn:e"}
     event = {"table": "Audit", "key": {"B": "/w=="}, "typed": True, "shards": 2, **started}
     assert MoveRequest.from_event(event) == MoveRequest("Audit", 2, b"\xff", typed=True)
@@ -492,7 +492,7 @@ def test_a_drain_needs_a_shard_count(shards: Any) -> None:
 
 
 class FakeStepFunctions:
-    """Refuses a name that was there, as Step Functions does for an execution that has ended."""
+    """Step Functions that refuses an existing name, as it does after an execution has ended."""
 
     class exceptions:  # noqa: N801
         class ExecutionAlreadyExists(Exception):
@@ -515,7 +515,7 @@ def stepfunctions(monkeypatch: pytest.MonkeyPatch) -> FakeStepFunctions:
     return fake
 
 
-def proposed(key: Any, number: int = 8, fewer: int = 2) -> KeyShards:
+def key_to_drain(key: Any, number: int = 8, fewer: int = 2) -> KeyShards:
     return KeyShards(key, Shards(number, 0), {}, fewer, "the busiest hour of 24 had 3 units")
 
 
@@ -526,7 +526,7 @@ def test_proposals_name_key_and_counts_and_start_nothing(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("keyhop.sharding.manage.proposals", lambda _: iter([proposed(SECRET)]))
+    monkeypatch.setattr("keyhop.sharding.manage.proposals", lambda _: iter([key_to_drain(SECRET)]))
     assert sharding.propose_drains({"scheduled": True}, Context()) == [
         {
             "table": "Audit",
@@ -538,34 +538,34 @@ def test_proposals_name_key_and_counts_and_start_nothing(
         }
     ]
     assert stepfunctions.started == {}
-    assert counted_without_key(capsys, caplog)["DrainsProposed", ""] == 1
+    assert metrics_without_key(capsys, caplog)["DrainsProposed", ""] == 1
 
 
 def test_drains_are_started_once_a_day_for_each_key(
     table: FakeTable, stepfunctions: FakeStepFunctions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEYHOP_START_DRAINS", "true")
-    keys = [proposed(SECRET), proposed(Binary(b"\xff"), 3, 1)]
+    keys = [key_to_drain(SECRET), key_to_drain(Binary(b"\xff"), 3, 1)]
     monkeypatch.setattr("keyhop.sharding.manage.proposals", lambda _: iter(keys))
     first = sharding.propose_drains({}, Context())
     second = sharding.propose_drains({}, Context())
-    assert [one["started"] for one in first] == [True, True]
-    assert [one["started"] for one in second] == [False, False]
+    assert [proposal["started"] for proposal in first] == [True, True]
+    assert [proposal["started"] for proposal in second] == [False, False]
     inputs = list(stepfunctions.started.values())
     assert inputs == [
         {"table": "Audit", "key": SECRET, "shards": 2},
         {"table": "Audit", "key": {"B": "/w=="}, "shards": 1, "typed": True},
     ]
-    assert [MoveRequest.from_event(one).key for one in inputs] == [SECRET, b"\xff"]
+    assert [MoveRequest.from_event(event).key for event in inputs] == [SECRET, b"\xff"]
 
 
-def test_a_table_that_cannot_be_looked_through_does_not_hide_the_others(
+def test_a_table_that_cannot_be_read_does_not_hide_the_others(
     table: FakeTable, stepfunctions: FakeStepFunctions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the invocation fails all the same, so that somebody sees it."""
+    """The invocation fails after the other tables, so that an operator notices it."""
     monkeypatch.setenv("KEYHOP_TABLES", '["Audit", "Devices"]')
     monkeypatch.setenv("KEYHOP_START_DRAINS", "true")
-    answers: list[Any] = [BrokenPromise("cannot be read"), [proposed(SECRET)]]
+    answers: list[Any] = [BrokenPromise("cannot be read"), [key_to_drain(SECRET)]]
 
     def next_answer(_: Any) -> Iterator[KeyShards]:
         answer = answers.pop(0)
@@ -576,28 +576,28 @@ def test_a_table_that_cannot_be_looked_through_does_not_hide_the_others(
     monkeypatch.setattr("keyhop.sharding.manage.proposals", next_answer)
     with pytest.raises(BrokenPromise):
         sharding.propose_drains({}, Context())
-    assert [one["table"] for one in stepfunctions.started.values()] == ["Devices"]
+    assert [event["table"] for event in stepfunctions.started.values()] == ["Devices"]
 
 
-def test_boto3_has_the_error_of_a_name_that_is_taken() -> None:
-    """The stand-in above is named like it."""
+def test_boto3_has_the_error_for_a_name_that_exists() -> None:
+    """The error of FakeStepFunctions has the same name."""
     client = sharding.boto3.client("stepfunctions")
     assert issubclass(client.exceptions.ExecutionAlreadyExists, ClientError)
 
 
-def test_an_executions_name_is_one_that_step_functions_takes_and_hides_the_key() -> None:
-    one = sharding.proposal("Audit", proposed(SECRET))
-    name = sharding.execution_name(one, "2026-11-21")
+def test_the_name_of_an_execution_is_valid_and_hides_the_key() -> None:
+    proposal = sharding.proposal("Audit", key_to_drain(SECRET))
+    name = sharding.execution_name(proposal, "2026-11-21")
     assert name.startswith("2026-11-21-")
     assert len(name) <= 80
     assert name.replace("-", "").isalnum()
     assert SECRET not in name
-    fewer = sharding.proposal("Audit", proposed(SECRET, 8, 3))
+    fewer = sharding.proposal("Audit", key_to_drain(SECRET, 8, 3))
     assert sharding.execution_name(fewer, "2026-11-21") == name
-    assert sharding.execution_name(one, "2026-11-22") != name
+    assert sharding.execution_name(proposal, "2026-11-22") != name
 
 
-def test_one_invocation_starts_no_stampede(stepfunctions: FakeStepFunctions) -> None:
-    many = [sharding.proposal("Audit", proposed(f"k{n}")) for n in range(150)]
+def test_one_invocation_starts_a_limited_number_of_drains(stepfunctions: FakeStepFunctions) -> None:
+    many = [sharding.proposal("Audit", key_to_drain(f"k{n}")) for n in range(150)]
     assert sharding.start_drains(stepfunctions, MACHINE, many) == sharding.MOST_STARTED
-    assert sum(one["started"] for one in many) == sharding.MOST_STARTED
+    assert sum(proposal["started"] for proposal in many) == sharding.MOST_STARTED

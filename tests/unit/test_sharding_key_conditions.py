@@ -1,4 +1,4 @@
-"""KeyConditionExpressions: what is read of them is what the service would read."""
+"""Check that KeyConditionExpressions are parsed as the service parses them."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ RANGES = {
 
 
 def read(expression: Any, **names: str) -> KeyCondition:
-    given = {f"#{name}": value for name, value in names.items()}
+    placeholders = {f"#{name}": value for name, value in names.items()}
     values = VALUES if isinstance(expression, str) else None
-    clause = clause_of(expression, given, values, is_key=True)
+    clause = clause_of(expression, placeholders, values, is_key=True)
     return key_condition(clause, "path", "at", "S")
 
 
@@ -39,10 +39,10 @@ def read(expression: Any, **names: str) -> KeyCondition:
 )
 @pytest.mark.parametrize(("test", "expected"), RANGES.items())
 def test_a_text_is_read(form: str, test: str, expected: Range) -> None:
-    found = read(form.format(test), p="path", a="at")
-    assert (found.partition, found.range) == (P, expected)
-    assert ":p" in found.used
-    assert ("#p" in found.used) == ("#p" in form)
+    condition = read(form.format(test), p="path", a="at")
+    assert (condition.partition, condition.range) == (P, expected)
+    assert ":p" in condition.used
+    assert ("#p" in condition.used) == ("#p" in form)
 
 
 def test_the_partition_key_alone_and_begins_with() -> None:
@@ -63,10 +63,10 @@ def test_the_partition_key_alone_and_begins_with() -> None:
         (Key("at").begins_with("a"), Range(A, AFTER_A)),
     ],
 )
-def test_boto3s_own_conditions_are_read(condition: Any, expected: Range) -> None:
+def test_conditions_of_boto3_are_read(condition: Any, expected: Range) -> None:
     for both in (Key("path").eq("/f") & condition, condition & Key("path").eq("/f")):
-        found = read(both)
-        assert (found.partition, found.range) == (P, expected)
+        parsed = read(both)
+        assert (parsed.partition, parsed.range) == (P, expected)
 
 
 @pytest.mark.parametrize(
@@ -85,19 +85,19 @@ def test_boto3s_own_conditions_are_read(condition: Any, expected: Range) -> None
         Key("path").begins_with("/f"),
     ],
 )
-def test_what_is_no_key_condition_is_told(wrong: Any) -> None:
+def test_an_invalid_key_condition_is_refused(wrong: Any) -> None:
     with pytest.raises(CannotStart, match="KeyConditionExpression"):
         read(wrong)
 
 
-def test_attr_is_no_key() -> None:
-    """boto3 refuses it, too, by the class."""
+def test_a_condition_on_attr_is_refused() -> None:
+    """boto3 refuses it too, by its class."""
     with pytest.raises(Exception, match="Attr"):
         read(Attr("path").eq("/f"))
 
 
 @pytest.mark.parametrize("begin", ["", "a", "é", "\u20ac", "\U0001f600", "x" * 1024, "ab"])
-def test_the_greatest_text_that_begins_so_fills_the_key(begin: str) -> None:
+def test_the_greatest_text_with_a_prefix_has_the_maximum_length(begin: str) -> None:
     greatest = greatest_beginning_with({"S": begin}, "S")["S"]
     assert greatest.startswith(begin)
     assert len(greatest.encode()) == 1024

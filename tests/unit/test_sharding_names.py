@@ -1,4 +1,4 @@
-"""Physical keys, places, metadata items, page tokens, fences."""
+"""Check physical keys, places, metadata items, page tokens and fences."""
 
 from decimal import Decimal, Inexact, localcontext
 
@@ -29,7 +29,7 @@ def test_a_physical_key_is_read_as_it_was_written(key: str, shard: int, separato
 
 
 @given(st.binary(min_size=1, max_size=20), st.integers(1, MOST_SHARDS))
-def test_so_is_a_binary_one(key: bytes, shard: int) -> None:
+def test_a_binary_physical_key_is_read_as_it_was_written(key: bytes, shard: int) -> None:
     names = Names("B", "_")
     assert names.parsed(names.physical({"B": key}, shard)) == ({"B": key}, shard)
 
@@ -42,17 +42,17 @@ def test_two_shards_never_have_the_same_physical_key(a: str, b: str, m: int, n: 
 
 
 @pytest.mark.parametrize("key", ["a", "a_", "_1", "a_01", "a_0", "a_1x", "a_1001", "a_²"])
-def test_a_key_without_a_suffix_is_no_shard(key: str) -> None:
+def test_a_key_without_a_suffix_is_not_a_shard(key: str) -> None:
     assert Names().parsed({"S": key}) is None
 
 
 @pytest.mark.parametrize("separator", ["", "1", "_1", "a b", "\n", "ü", "_" * 17])
-def test_separators_that_could_confuse_are_refused(separator: str) -> None:
+def test_ambiguous_separators_are_refused(separator: str) -> None:
     with pytest.raises(CannotStart, match="separator"):
         Names("S", separator)
 
 
-def test_numbers_and_keys_of_no_or_too_many_bytes_are_refused() -> None:
+def test_numbers_empty_keys_and_long_keys_are_refused() -> None:
     with pytest.raises(CannotStart, match="number"):
         Names("N")
     for key in ("", "ü" * 1022):
@@ -64,7 +64,7 @@ def test_numbers_and_keys_of_no_or_too_many_bytes_are_refused() -> None:
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 200))
-def test_one_more_bucket_moves_a_key_there_or_not_at_all(key: int, buckets: int) -> None:
+def test_a_new_bucket_only_takes_keys_from_the_others(key: int, buckets: int) -> None:
     before, after = jump(key, buckets), jump(key, buckets + 1)
     assert 0 <= before < buckets
     assert after in (before, buckets)
@@ -74,14 +74,14 @@ def test_places_are_even_and_adding_a_shard_moves_its_share() -> None:
     places = [place_of({"S": "k"}, {"N": str(n)}, "jump") for n in range(4_000)]
     by_seven = [place(7) for place in places]
     assert all(4_000 / 7 * 0.8 < by_seven.count(shard) < 4_000 / 7 * 1.2 for shard in range(1, 8))
-    moved = sum(place(8) != place(7) for place in places)
-    assert 4_000 / 8 * 0.8 < moved < 4_000 / 8 * 1.2
+    moved_keys = sum(place(8) != place(7) for place in places)
+    assert 4_000 / 8 * 0.8 < moved_keys < 4_000 / 8 * 1.2
     published = [place_of({"S": "k"}, {"N": str(n)}, "modulo") for n in range(4_000)]
     assert sum(place(8) != place(7) for place in published) > 3_000
 
 
 @pytest.mark.parametrize("hash_", ["jump", "modulo"])
-def test_expected_candidates_are_what_is_found(hash_: str) -> None:
+def test_expected_candidates_match_the_measured_mean(hash_: str) -> None:
     for counts in ({1}, {1, 2}, {1, 2, 4, 8}, {3, 4}, {1, 2, 3}):
         places = [place_of({"S": "k"}, {"N": str(n)}, hash_) for n in range(3_000)]
         mean = sum(len({place(count) for count in counts}) for place in places) / 3_000
@@ -92,24 +92,23 @@ def test_expected_candidates_are_what_is_found(hash_: str) -> None:
 
 def test_places_do_not_depend_on_the_callers_decimal_context() -> None:
     keys = [{"N": str(1_800_000_000_000 + n)} for n in range(50)]
-    before = [place_of({"S": "k"}, key, "jump")(64) for key in keys]
+    places = [place_of({"S": "k"}, key, "jump")(64) for key in keys]
     with localcontext() as context:
         context.prec = 9
         context.traps[Inexact] = True
-        assert [place_of({"S": "k"}, key, "jump")(64) for key in keys] == before
+        assert [place_of({"S": "k"}, key, "jump")(64) for key in keys] == places
 
 
 def test_equal_numbers_have_equal_places() -> None:
-    for one, other in (("1", "1.0"), ("100", "1E+2"), ("0", "-0"), ("0.10", "1e-1")):
+    for texts in (("1", "1.0"), ("100", "1E+2"), ("0", "-0"), ("0.10", "1e-1")):
         for hash_ in ("jump", "modulo"):
-            places = [place_of({"S": "k"}, {"N": text}, hash_) for text in (one, other)]
-            assert {place(count) for place in places for count in (7,)} == {places[0](7)}
+            first, second = (place_of({"S": "k"}, {"N": text}, hash_)(7) for text in texts)
+            assert first == second
 
 
-def test_texts_and_binaries_of_the_same_bytes_are_not_confused() -> None:
-    one = [place_of({"S": "ab"}, {"S": "c"}, "jump")(n) for n in (997,)]
-    other = [place_of({"S": "a"}, {"S": "bc"}, "jump")(n) for n in (997,)]
-    assert one != other
+def test_the_border_of_partition_and_sort_key_changes_the_place() -> None:
+    place = place_of({"S": "ab"}, {"S": "c"}, "jump")(997)
+    assert place != place_of({"S": "a"}, {"S": "bc"}, "jump")(997)
 
 
 shards = st.builds(
@@ -121,25 +120,25 @@ shards = st.builds(
 
 
 @given(shards, st.lists(st.sampled_from("+-.x"), max_size=60))
-def test_metadata_survives_its_item_whatever_is_done_with_it(known: Shards, acts: list) -> None:
+def test_metadata_survives_its_item_after_any_change(current: Shards, acts: list) -> None:
     for act in acts:
         try:
             if act == "+":
-                known = known.grown(known.number + 1, 0.0)
+                current = current.grown(current.number + 1, 0.0)
             elif act == "-":
-                known = known.shrunk(max(1, known.number // 2), 0.0)
+                current = current.shrunk(max(1, current.number // 2), 0.0)
             elif act == "x":
-                known = known.reopened(0.0)
+                current = current.reopened(0.0)
             else:
-                known = known.advanced(0.0)
+                current = current.advanced(0.0)
         except (AssertionError, ValueError):
             continue
-        assert from_item(to_item(known)) == known
-        assert known.writable <= known.readable
-        assert known.number <= known.readable
-        assert 1 <= len(known.history) <= HISTORY
-        assert known.history[-1][1] == known.number
-        assert known.number in known.placed_by or known.placed_by
+        assert from_item(to_item(current)) == current
+        assert current.writable <= current.readable
+        assert current.number <= current.readable
+        assert 1 <= len(current.history) <= HISTORY
+        assert current.history[-1][1] == current.number
+        assert current.number in current.placed_by or current.placed_by
 
 
 def test_an_item_with_the_published_attributes_only_is_steady() -> None:
@@ -148,11 +147,12 @@ def test_an_item_with_the_published_attributes_only_is_steady() -> None:
         "last_updated": {"N": "1700000000.5"},
         "shard_history": {"SS": ["1690000000:2", "1700000000:4", "1680000000:1"]},
     }
-    known = from_item(item)
-    assert (known.number, known.writable, known.readable, known.phase) == (4, 4, 4, "steady")
-    assert known.history == ((1680000000, 1), (1690000000, 2), (1700000000, 4))
-    assert known.placed_by == {1, 2, 4}
-    assert known.before == 2
+    current = from_item(item)
+    assert current.number == current.writable == current.readable == 4
+    assert current.phase == "steady"
+    assert current.history == ((1680000000, 1), (1690000000, 2), (1700000000, 4))
+    assert current.placed_by == {1, 2, 4}
+    assert current.before == 2
     without = {name: item[name] for name in ("number_of_shards", "last_updated")}
     grown = from_item(without).grown(5, 1.8e9)
     assert grown.before == 4
@@ -170,22 +170,22 @@ def test_an_item_with_the_published_attributes_only_is_steady() -> None:
         {"writable": {"N": "9"}},
     ],
 )
-def test_metadata_that_cannot_be_is_told(wrong: dict) -> None:
+def test_impossible_metadata_is_reported(wrong: dict) -> None:
     item = {"number_of_shards": {"N": "4"}, "last_updated": {"N": "1"}}
     with pytest.raises(BrokenPromise, match="metadata"):
         from_item({**item, **wrong} if wrong else {})
 
 
-@pytest.mark.parametrize(("hash_", "kept"), [("jump", {2}), ("modulo", {2, 8})])
-def test_after_a_drain_a_jump_hash_has_fewer_places(hash_: str, kept: set[int]) -> None:
+@pytest.mark.parametrize(("hash_", "counts"), [("jump", {2}), ("modulo", {2, 8})])
+def test_after_a_drain_a_jump_hash_has_fewer_places(hash_: str, counts: set[int]) -> None:
     for separator in ("_", "jump", "modulo"):
-        known = Shards.registered(0.0, 5.0, f"calculated {hash_} {separator}", 8).shrunk(2, 0.0)
+        current = Shards.registered(0.0, 5.0, f"calculated {hash_} {separator}", 8).shrunk(2, 0.0)
         for _ in range(4):
-            known = known.advanced(0.0)
-        assert (known.phase, known.readable, known.placed_by) == ("steady", 2, kept)
+            current = current.advanced(0.0)
+        assert (current.phase, current.readable, current.placed_by) == ("steady", 2, counts)
 
 
-def test_a_history_of_somebody_else_is_no_hindrance() -> None:
+def test_a_foreign_history_is_accepted() -> None:
     item = {
         "number_of_shards": {"N": "2"},
         "last_updated": {"N": "99"},
@@ -196,32 +196,32 @@ def test_a_history_of_somebody_else_is_no_hindrance() -> None:
 
 
 def test_the_history_keeps_the_twenty_latest() -> None:
-    known = Shards.registered(0.0, 5.0, None)
+    current = Shards.registered(0.0, 5.0, None)
     for number in range(2, 30):
-        known = known.grown(number, 0.0).advanced(0.0).advanced(0.0)
-    assert [count for _, count in known.history] == list(range(10, 30))
-    assert known.placed_by == set(range(1, 30)), "older places are not forgotten with it"
+        current = current.grown(number, 0.0).advanced(0.0).advanced(0.0)
+    assert [count for _, count in current.history] == list(range(10, 30))
+    assert current.placed_by == set(range(1, 30)), "older places are still known"
 
 
 QUESTION = Query({"S": "/f"}, ({"N": "1"}, None), descending=True)
 
 
 @pytest.mark.parametrize("last", [{"S": "ü"}, {"N": "1.5"}, {"B": b"\x00\xff"}])
-def test_a_page_token_goes_on_behind_its_sort_key(last: dict) -> None:
+def test_a_page_token_continues_after_its_sort_key(last: dict) -> None:
     assert after_token(QUESTION, token_of(QUESTION, last)) == last
 
 
 @pytest.mark.parametrize(
-    "other",
+    "query",
     [
         Query({"S": "/g"}, ({"N": "1"}, None), descending=True),
         Query({"S": "/f"}, (None, None), descending=True),
         Query({"S": "/f"}, ({"N": "1"}, None)),
     ],
 )
-def test_a_page_token_of_another_query_is_refused(other: Query) -> None:
+def test_a_page_token_of_another_query_is_refused(query: Query) -> None:
     with pytest.raises(CannotStart, match="another query"):
-        after_token(other, token_of(QUESTION, {"N": "1"}))
+        after_token(query, token_of(QUESTION, {"N": "1"}))
 
 
 @pytest.mark.parametrize(
@@ -274,16 +274,16 @@ def test_an_update_that_uses_the_partition_key_is_refused(update: str) -> None:
 @pytest.mark.parametrize(
     "update", ["SET a = files, b = :file, c = #file, d.file = d.#f, e = my-file", "REMOVE a.file"]
 )
-def test_one_that_uses_what_is_called_nearly_so_is_not(update: str) -> None:
+def test_an_update_that_uses_a_similar_name_is_accepted(update: str) -> None:
     schema = Schema("t", KeyAttribute("file", "S"), KeyAttribute("at", "S"), Names())
     check_expressions(schema, Clause(names={"#f": "file", "#file": "a"}), update)
 
 
-def test_conditions_are_texts_or_boto3s_own() -> None:
-    told = clause_of(Attr("a").gt(1) & Attr("b").not_exists(), None, None).parameters()
-    assert told["ConditionExpression"] == "(#n0 > :v0 AND attribute_not_exists(#n1))"
-    assert told["ExpressionAttributeNames"] == {"#n0": "a", "#n1": "b"}
-    assert told["ExpressionAttributeValues"] == {":v0": {"N": "1"}}
+def test_conditions_are_texts_or_boto3_conditions() -> None:
+    parameters = clause_of(Attr("a").gt(1) & Attr("b").not_exists(), None, None).parameters()
+    assert parameters["ConditionExpression"] == "(#n0 > :v0 AND attribute_not_exists(#n1))"
+    assert parameters["ExpressionAttributeNames"] == {"#n0": "a", "#n1": "b"}
+    assert parameters["ExpressionAttributeValues"] == {":v0": {"N": "1"}}
     text = clause_of("a = :a", None, {":a": {1, 2}}).and_(
         Clause("attribute_exists(#p)", {"#p": "p"})
     )

@@ -1,4 +1,4 @@
-"""When shards are added and when fewer would do: the pure policy, by properties."""
+"""Check the policy that decides when shards are added and when fewer are enough, by properties."""
 
 import math
 from heapq import heapify, heappop, heappush
@@ -37,14 +37,14 @@ NOW = 1_800_000_000.0
 
 
 def throttle(*reasons: str, field: str = "ThrottlingReasons") -> dict:
-    told = [{"reason": reason, "resource": "arn:aws:dynamodb:r:1:table/t"} for reason in reasons]
-    return {"Error": {"Code": "ProvisionedThroughputExceededException"}, field: told}
+    details = [{"reason": reason, "resource": "arn:aws:dynamodb:r:1:table/t"} for reason in reasons]
+    return {"Error": {"Code": "ProvisionedThroughputExceededException"}, field: details}
 
 
 @pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
 @pytest.mark.parametrize("reason", ALL_REASONS)
 def test_each_reason_has_its_cause_in_both_casings(reason: str, field: str) -> None:
-    """Of the sixteen, the eight for reads say nothing of a write."""
+    """Eight of the sixteen reasons are for reads, and say nothing of a write."""
     response = throttle(reason, field=field)
     assert cause_of(response) is CAUSES.get(reason, Cause.UNKNOWN)
 
@@ -56,7 +56,7 @@ def test_without_a_reason_nothing_is_known() -> None:
 
 
 @given(st.sets(st.sampled_from(ALL_REASONS), min_size=1))
-def test_a_key_is_hot_only_if_nothing_else_holds_the_write_up(reasons: set[str]) -> None:
+def test_a_key_is_hot_only_if_no_other_cause_delays_the_write(reasons: set[str]) -> None:
     """More shards do not help against any other cause."""
     cause = cause_of(throttle(*reasons))
     causes = {CAUSES.get(reason, Cause.UNKNOWN) for reason in reasons}
@@ -65,7 +65,7 @@ def test_a_key_is_hot_only_if_nothing_else_holds_the_write_up(reasons: set[str])
         assert causes <= {Cause.HOT_KEY, Cause.UNKNOWN}
 
 
-def test_consumption_tells_a_small_table_from_a_hot_key() -> None:
+def test_consumption_distinguishes_a_small_table_from_a_hot_key() -> None:
     assert cause_by_consumption(95, 100) is Cause.TABLE_TOO_SMALL
     assert cause_by_consumption(20, 100) is Cause.HOT_KEY
     assert cause_by_consumption(70, 100) is Cause.UNKNOWN
@@ -94,40 +94,38 @@ shards = st.builds(
 
 
 @given(shards, st.integers(0, 20), st.integers(0, 500), st.floats(0, 100), st.floats(0, 100))
-def test_shards_are_added_only_by_all_of_its_rules(
-    known: Shards, hits: int, accepted: int, known_for: float, counted_for: float
+def test_shards_are_added_only_if_all_rules_allow_it(
+    key: Shards, hits: int, accepted: int, known: float, counted: float
 ) -> None:
-    """Only what a writer has seen for itself counts: others' clocks may tell anything."""
+    """A writer counts only its own observations, because other clocks may be wrong."""
     policy = Policy(threshold=5, cooldown=30, most=32)
-    action, following = decide(policy, known, hot(policy, hits, accepted), known_for, counted_for)
+    action, following = decide(policy, key, hot(policy, hits, accepted), known, counted)
     if action is Action.GROW:
         assert hits >= policy.threshold
-        assert known.phase in (Phase.STEADY, Phase.OPENED)
-        assert counted_for >= policy.cooldown
-        assert known_for >= known.settle
-        assert known.number < following <= min(policy.most, 32 * known.number)
+        assert key.phase in (Phase.STEADY, Phase.OPENED)
+        assert counted >= policy.cooldown
+        assert known >= key.settle
+        assert key.number < following <= min(policy.most, 32 * key.number)
     else:
-        assert following == known.number
+        assert following == key.number
     if action is Action.AT_MAXIMUM:
-        assert known.number >= policy.most
+        assert key.number >= policy.most
 
 
-@pytest.mark.parametrize(("known_for", "action"), [(29, Action.WAIT), (30, Action.GROW)])
+@pytest.mark.parametrize(("seconds", "action"), [(29, Action.WAIT), (30, Action.GROW)])
 @pytest.mark.parametrize("ahead", [3600, 0, -3600])
-def test_a_wrong_clock_neither_holds_growth_up_nor_hastens_it(
-    known_for: float, action: Action, ahead: int
+def test_a_wrong_clock_neither_delays_nor_hastens_growth(
+    seconds: float, action: Action, ahead: int
 ) -> None:
-    """The metadata was changed by a machine whose clock is so many seconds ahead of this one's."""
+    """The clock of the machine that changed the metadata is `ahead` seconds ahead of this one."""
     policy = Policy(threshold=5, cooldown=30)
-    known = Shards(2, int(NOW) + ahead, ((int(NOW) + ahead, 2),), 2, 2)
-    assert decide(policy, known, hot(policy, 5), known_for, known_for, informed=True)[0] is action
+    current = Shards(2, int(NOW) + ahead, ((int(NOW) + ahead, 2),), 2, 2)
+    assert decide(policy, current, hot(policy, 5), seconds, seconds, informed=True)[0] is action
 
 
 @given(st.integers(1, 60), st.floats(1, 1000), st.integers(1, 100))
-def test_growth_is_between_one_more_and_thirty_two_times_as_many(
-    number: int, pressure: float, most_added: int
-) -> None:
-    """A key that is wanted ten times over gets enough shards in one step."""
+def test_growth_is_limited_to_a_factor_of_32(number: int, pressure: float, most_added: int) -> None:
+    """A key with ten times the demand gets enough shards in one step."""
     following = Policy(most=1000).next_count(number, pressure)
     assert number < following <= 32 * number
     assert following >= min(10, pressure) * number or pressure < 2
@@ -137,8 +135,8 @@ def test_growth_is_between_one_more_and_thirty_two_times_as_many(
 
 
 @given(st.integers(1, 64), st.floats(1, 15))
-def test_fast_growth_ends_near_to_what_is_needed(number: int, factor: float) -> None:
-    """Writes are refused by the shards in the proportion that they are too few."""
+def test_fast_growth_ends_near_the_number_needed(number: int, factor: float) -> None:
+    """The share of refused writes shows by which factor the shards are too few."""
     needed = math.ceil(number * factor)
     shards, at = Shards.registered(NOW, 5.0, None), NOW
     while shards.number < needed:
@@ -156,7 +154,7 @@ def test_retries_do_not_make_a_key_look_hotter() -> None:
     for _ in range(50):
         recent.note(1, throttled=True, first=False)
     recent.note(1, throttled=False, first=True)
-    assert recent.pressure(1) == 1.2, "two attempts, and four that are supposed"
+    assert recent.pressure(1) == 1.2, "two attempts, and four assumed ones"
     assert len(recent.throttles) == 51
     recent.note(30, throttled=False, first=True)
     assert not recent.throttles
@@ -164,9 +162,9 @@ def test_retries_do_not_make_a_key_look_hotter() -> None:
 
 
 def callers(count: int, cycle: float, capacity: float, seconds: float) -> RecentAttempts:
-    """Callers who would each write once in `cycle` seconds, of which so many a second get through.
+    """Simulate callers that write once in `cycle` seconds; `capacity` writes a second succeed.
 
-    Whoever is refused tries again a tenth of a second later, and asks for nothing else meanwhile.
+    A refused caller tries again a tenth of a second later, and sends no other request until then.
     """
     recent = RecentAttempts(10)
     tokens = last = 0.0
@@ -195,10 +193,8 @@ def callers(count: int, cycle: float, capacity: float, seconds: float) -> Recent
 
 @pytest.mark.parametrize("times", [2, 5, 12])
 @pytest.mark.parametrize("count", [32, 200])
-def test_pressure_is_what_callers_would_write_against_what_they_can(
-    count: int, times: float
-) -> None:
-    """Though who is held up asks for less: as much as is accepted, and no more."""
+def test_pressure_is_the_ratio_of_wanted_to_accepted_writes(count: int, times: float) -> None:
+    """A throttled caller sends fewer requests, which does not lower the measured pressure."""
     recent = callers(count, count / (100 * times), capacity=100, seconds=2.0)
     assert recent.is_measured(2.0)
     assert recent.pressure(2.0) == pytest.approx(times, rel=0.25)
@@ -206,24 +202,24 @@ def test_pressure_is_what_callers_would_write_against_what_they_can(
     assert attempts < 100 * times * 2 * 0.8
 
 
-def test_of_many_processes_with_a_caller_each_the_pool_tells_how_much_is_wanted() -> None:
-    one = callers(1, 1 / 15, capacity=3, seconds=1.0)
-    assert one.demand is not None
-    assert not one.is_measured(1.0)
-    guessed = one.pressure(1.0)
-    one.demand.pooled = Sums(caller_seconds=32.0, accepted=100.0, cycles=8.0, seconds=0.5)
-    assert one.is_measured(1.0)
-    assert one.pressure(1.0) == pytest.approx(5, rel=0.1) != guessed
+def test_the_pool_of_many_processes_with_one_caller_each_measures_demand() -> None:
+    recent = callers(1, 1 / 15, capacity=3, seconds=1.0)
+    assert recent.demand is not None
+    assert not recent.is_measured(1.0)
+    guessed = recent.pressure(1.0)
+    recent.demand.pooled = Sums(caller_seconds=32.0, accepted=100.0, cycles=8.0, seconds=0.5)
+    assert recent.is_measured(1.0)
+    assert recent.pressure(1.0) == pytest.approx(5, rel=0.1) != guessed
 
 
-def test_what_was_told_is_not_told_again() -> None:
+def test_demand_is_not_reported_twice() -> None:
     demand = Demand(0.0)
     demand.note_request("a", 0.0)
     demand.answered("a", 0.0)
-    assert demand.news(1.0) == Sums(1.12, 1.0, 0.0, 0.0), "with the wait that now begins"
+    assert demand.news(1.0) == Sums(1.12, 1.0, 0.0, 0.0), "includes the wait that begins now"
     assert demand.news(1.1) is None
     demand.note_request("a", 1.2)
-    assert demand.news(1.2) is None, "a cycle is told soon, not at once"
+    assert demand.news(1.2) is None, "a cycle is reported soon, not at once"
     assert demand.news(1.5) == Sums(0.5, 0.0, 1.0, 1.2)
 
 
@@ -236,62 +232,62 @@ def test_a_caller_brings_the_cycle_before_its_first_throttle_unless_it_is_long()
     assert demand.sums(1.0) == Sums(3.0, 0.0, 1.0, 0.1)
 
 
-def test_a_process_asks_the_others_before_it_has_seen_enough_itself() -> None:
-    known = Shards.registered(NOW - 100, 5.0, None)
+def test_a_process_asks_the_others_before_it_has_seen_enough() -> None:
+    current = Shards.registered(NOW - 100, 5.0, None)
     recent = RecentAttempts(10)
     recent.note(0.0, throttled=True, first=True)
     recent.note(0.2, throttled=True, first=False)
-    assert decide(Policy(), known, recent, 100, 100, at=0.2)[0] is Action.WAIT
+    assert decide(Policy(), current, recent, 100, 100, at=0.2)[0] is Action.WAIT
     recent.note(0.4, throttled=True, first=False)
-    assert decide(Policy(), known, recent, 100, 100, at=0.4)[0] is Action.ASK
+    assert decide(Policy(), current, recent, 100, 100, at=0.4)[0] is Action.ASK
     assert recent.demand is not None
     recent.demand.pooled = Sums(32.0, 100.0, 8.0, 0.5)
-    assert decide(Policy(), known, recent, 100, 100, at=0.4)[0] is Action.WAIT
+    assert decide(Policy(), current, recent, 100, 100, at=0.4)[0] is Action.WAIT
 
 
-def test_the_end_of_a_growth_does_not_begin_the_cooldown_again() -> None:
-    known = Shards.registered(NOW - 100, 2.0, None, 2)
+def test_the_end_of_a_growth_does_not_restart_the_cooldown() -> None:
+    current = Shards.registered(NOW - 100, 2.0, None, 2)
     recent = hot(Policy(), 5)
-    assert decide(Policy(), known, recent, 2, 4, at=2.0, informed=True)[0] is Action.WAIT
-    assert decide(Policy(), known, recent, 2, 5, at=2.0, informed=True)[0] is Action.GROW
+    assert decide(Policy(), current, recent, 2, 4, at=2.0, informed=True)[0] is Action.WAIT
+    assert decide(Policy(), current, recent, 2, 5, at=2.0, informed=True)[0] is Action.GROW
 
 
-def test_who_cannot_tell_how_much_is_wanted_asks_the_others_first() -> None:
-    policy, known = Policy(), Shards.registered(NOW - 100, 5.0, None)
+def test_a_process_that_cannot_measure_demand_asks_the_others_first() -> None:
+    policy, current = Policy(), Shards.registered(NOW - 100, 5.0, None)
     recent = RecentAttempts(10)
     for n in range(6):
         recent.note(n / 10, throttled=True, first=True)
-    assert decide(policy, known, recent, 100, 100, at=0.5)[0] is Action.ASK
+    assert decide(policy, current, recent, 100, 100, at=0.5)[0] is Action.ASK
     assert recent.demand is not None
     recent.demand.pooled = Sums(31.0, 100.0, 8.0, 0.5)
-    assert decide(policy, known, recent, 100, 100, at=0.5) == (Action.GROW, 6)
+    assert decide(policy, current, recent, 100, 100, at=0.5) == (Action.GROW, 6)
 
 
 def test_throttling_that_does_not_last_adds_nothing() -> None:
     policy = Policy(cooldown=0)
-    known = Shards.registered(NOW - 100, 5.0, None)
+    current = Shards.registered(NOW - 100, 5.0, None)
     spike, lasting = RecentAttempts(10), RecentAttempts(10)
     for n in range(300):
         spike.note(n / 1000, throttled=True, first=True)
         lasting.note(n / 100, throttled=True, first=True)
-    assert decide(policy, known, spike, 100, 100, at=0.3)[0] is Action.WAIT
-    assert decide(policy, known, lasting, 100, 100, at=3.0, informed=True)[0] is Action.GROW
+    assert decide(policy, current, spike, 100, 100, at=0.3)[0] is Action.WAIT
+    assert decide(policy, current, lasting, 100, 100, at=3.0, informed=True)[0] is Action.GROW
 
 
 def test_a_few_throttles_of_many_writes_add_nothing() -> None:
     policy = Policy(cooldown=0)
-    known = Shards.registered(NOW - 100, 5.0, None)
+    current = Shards.registered(NOW - 100, 5.0, None)
     recent = RecentAttempts(10)
     for n in range(1_000):
         recent.note(n / 100, throttled=n % 100 == 0, first=True)
-    assert decide(policy, known, recent, 100, 100, at=10.0)[0] is Action.WAIT
+    assert decide(policy, current, recent, 100, 100, at=10.0)[0] is Action.WAIT
 
 
-def test_a_new_key_may_grow_before_anybody_has_watched_it() -> None:
-    known = Shards.registered(NOW, 5.0, None)
-    assert decide(Policy(), known, hot(Policy(), 20), 0.0, 0.0, informed=True)[0] is Action.GROW
-    other = Shards.registered(NOW, 5.0, None, 2)
-    assert decide(Policy(), other, hot(Policy(), 20), 0.0, 0.0)[0] is Action.WAIT
+def test_a_new_key_may_grow_without_an_observation_time() -> None:
+    new = Shards.registered(NOW, 5.0, None)
+    assert decide(Policy(), new, hot(Policy(), 20), 0.0, 0.0, informed=True)[0] is Action.GROW
+    grown = Shards.registered(NOW, 5.0, None, 2)
+    assert decide(Policy(), grown, hot(Policy(), 20), 0.0, 0.0)[0] is Action.WAIT
 
 
 def test_keys_that_are_known_to_become_hot_start_with_more() -> None:
@@ -305,20 +301,22 @@ def test_keys_that_are_known_to_become_hot_start_with_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"),
+    ("name", "minimum"),
     [("most", 1), ("threshold", 1), ("most_added", 1), ("most_in_all", 0), ("start_shards", 1)],
 )
 @pytest.mark.parametrize("wrong", [2.0, 2.5, math.nan, math.inf, True, "2", -1])
-def test_a_count_is_an_int_in_its_range(name: str, least: int, wrong: Any) -> None:
-    """A key with 1.5 shards in its metadata cannot be read by anybody."""
+def test_a_count_is_an_int_in_its_range(name: str, minimum: int, wrong: Any) -> None:
+    """Nobody could read the metadata of a key with 1.5 shards."""
 
     def policy(count: Any) -> Policy:
         return Policy(**{name: {"/f": count} if name == "start_shards" else count})
 
-    for count in (wrong, least - 1):
-        with pytest.raises(ValueError, match=rf"{name} is .*; it must be a whole number .*{least}"):
+    for count in (wrong, minimum - 1):
+        with pytest.raises(
+            ValueError, match=rf"{name} is .*; it must be a whole number .*{minimum}"
+        ):
             policy(count)
-    policy(least)
+    policy(minimum)
 
 
 @pytest.mark.parametrize("name", ["window", "cooldown", "spread", "lasting"])
@@ -334,9 +332,9 @@ def test_fewer_shards_are_proposed_only_for_a_quiet_key_and_with_headroom(
     number: int, ago: dict[int, float], hours: float
 ) -> None:
     updated = int(NOW - hours * 3600)
-    known = Shards(number, updated, ((updated, number),), number, number)
+    current = Shards(number, updated, ((updated, number),), number, number)
     traffic = {int(NOW // 60) - minute: units for minute, units in ago.items()}
-    proposal = fewer_shards(known, traffic, NOW)
+    proposal = fewer_shards(current, traffic, NOW)
     if proposal is not None:
         assert 1 <= proposal[0] < number
         assert hours * 3600 >= 24 * 3600 - 1
@@ -344,22 +342,22 @@ def test_fewer_shards_are_proposed_only_for_a_quiet_key_and_with_headroom(
         assert busiest / 60 * 5 <= proposal[0] * 1000
 
 
-def test_a_key_that_is_being_changed_is_left_alone() -> None:
+def test_a_key_that_is_changing_gets_no_proposal() -> None:
     quiet = Shards.registered(0, 5.0, None, 8)
-    told = {int(NOW // 60): 1.0}
-    assert fewer_shards(quiet, told, NOW) is not None
-    assert fewer_shards(quiet.shrunk(4, 1.0), told, NOW) is None
+    traffic = {int(NOW // 60): 1.0}
+    assert fewer_shards(quiet, traffic, NOW) is not None
+    assert fewer_shards(quiet.shrunk(4, 1.0), traffic, NOW) is None
 
 
-def test_what_nobody_has_reported_is_unknown_and_unknown_never_drains() -> None:
+def test_unreported_traffic_is_unknown_and_never_drains() -> None:
     quiet = Shards.registered(0, 5.0, None, 8)
     by_hour = {int(NOW // 3600) - ago: 1.0 for ago in range(48)}
     assert fewer_shards(quiet, {}, NOW) is None
-    assert fewer_shards(quiet, by_hour, NOW) is None, "as earlier versions reported"
+    assert fewer_shards(quiet, by_hour, NOW) is None, "earlier versions reported by hour"
     assert fewer_shards(quiet, {int(NOW // 60) - 25 * 60: 1.0}, NOW) is None
 
 
-def test_a_minute_of_much_is_not_hidden_by_the_hour_around_it() -> None:
+def test_a_busy_minute_is_not_hidden_by_its_hour() -> None:
     quiet = Shards.registered(0, 5.0, None, 8)
     minutes = {int(NOW // 60) - ago: 60.0 for ago in range(60)}
     assert fewer_shards(quiet, minutes, NOW)[0] == 1

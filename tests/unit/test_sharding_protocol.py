@@ -1,4 +1,4 @@
-"""The protocol's three promises, over every interleaving of small scenarios."""
+"""Check the protocol's three promises over all interleavings of small scenarios."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ ENDED = path_of(ONE, lambda s: s.grown(2, 0.0), step, step, lambda s: s.grown(3,
 ENDED_SETTLED = path_of(
     *(ONE, lambda s: s.grown(2, 0.0), step, settle, end, lambda s: s.grown(3, 0.0), step, step),
 )
-"""The next growth begins as soon as this one has ended, while some still act on its last phase."""
+"""The next growth begins as soon as this one ends, while some callers still use its last phase."""
 DRAIN = path_of(TWO, lambda s: s.shrunk(1, 0.0), step, step, step, step)
 TO_TWO = path_of(THREE, lambda s: s.shrunk(2, 0.0), step, step, step, step)
 DRAIN_AND_GROWTH = (*DRAIN, *path_of(DRAIN[-1], lambda s: s.grown(2, 0.0), step, step)[1:])
@@ -81,7 +81,7 @@ AT = {
 
 
 def item_at(shard: int, *scripts: str, readers=1, movers=0, shards=3, gets=False) -> World:
-    """scripts: of a writer each, who does one after the other."""
+    """Return a world with an item. Each script is a writer with one operation after the other."""
     copies = tuple((("a",), 0) if s == shard else None for s in range(1, shards + 1))
     return World(
         State(copies, ("a",) if shard else NOTHING),
@@ -147,7 +147,7 @@ SCENARIOS |= {
     f"{LOSING}, replaced": (GROWTH, item_at(1, "delete, put b", "put c", readers=0)),
     f"{LOSING}, settled": (SETTLED, item_at(0, "put b", "put c", readers=0)),
 }
-"""In those of this name, answers to creations by a claim may be lost."""
+"""Scenarios of this name may lose the answers to creations by a claim."""
 
 GETS = {
     "growth of two": (OF_TWO, item_at(1, "put b, delete", gets=True)),
@@ -200,10 +200,10 @@ def cases():
 
 
 @pytest.mark.parametrize(("path", "placement", "world", "losing"), list(cases()))
-def test_reads_are_whole_copies_single_and_updates_kept(
+def test_reads_are_complete_copies_single_and_updates_kept(
     path: tuple[Shards, ...], placement: Placement, world: World, losing: bool
 ) -> None:
-    """Wherever the item's places are; those that the scenario does not consult change nothing."""
+    """The places of the item vary; those that a scenario does not use are tried once."""
     explored: list[dict[int, int]] = []
     for places in AT.values():
         at = {shard for shard, copy in enumerate(world.state.copies, 1) if copy}
@@ -285,7 +285,7 @@ WITHOUT = {
     "following another's claim of the new place": ({"claiming": obstinate}, NEW),
     "waiting for the owner of a claim": ({"claiming": impatient}, NEW),
     "an owner that changes its own claim only": ({"claiming": as_owner}, NEW),
-    "an owner that is told when others use its claim": ({"claiming": unshared}, THREE_NEW),
+    "an owner that knows when others use its claim": ({"claiming": unshared}, THREE_NEW),
     "knowing that no request may create the item yet": ({"claiming": careless}, NEW),
     "claims until nobody acts on the old place": ({"path": AT_ONCE}, NEW),
     "knowing each change for some time, but the end of a growth": (
@@ -297,14 +297,14 @@ WITHOUT = {
         "growth again, after a drain",
     ),
     "no moves while claims count": ({"put": moving_on}, "growth, replaced and new"),
-    "a check of the place itself, before it is told to be empty": (
+    "a check of the place itself, before it counts as empty": (
         {"targeted": False},
         "drain never begun",
     ),
     "a second look in a drain": ({"looks": 1}, "drain"),
     "a condition on changes in place": ({"conditional": False}, "drain, two updates"),
-    "believing what is answered late, of a put": ({"repeated": True}, "growth twice, old items"),
-    "believing what is answered late, of a delete": (
+    "trusting the late answer of a put": ({"repeated": True}, "growth twice, old items"),
+    "trusting the late answer of a delete": (
         {"repeated": True},
         "growth, a delete and an update",
     ),
@@ -314,11 +314,11 @@ WITHOUT = {
 @pytest.mark.prove
 @pytest.mark.parametrize("left_out", WITHOUT)
 def test_each_part_of_the_protocol_is_needed(left_out: str) -> None:
-    changed, scenario = WITHOUT[left_out]
+    changes, scenario = WITHOUT[left_out]
     path, world = {**SCENARIOS, **GETS}[scenario]
     losing = scenario.startswith(LOSING)
     rules = Rules(path, CALCULATED, AT["moves twice"], losing=losing)
-    rules = replace(rules, **changed)
+    rules = replace(rules, **changes)
     assert rules.explore(world)[1], "nothing goes wrong without it"
 
 
@@ -329,17 +329,17 @@ def test_a_log_needs_readers_that_know_the_shards_before_writers_use_them() -> N
 
 
 @pytest.mark.parametrize("path", [GROWTH, OF_TWO], ids=["1", "2"])
-def test_a_log_may_use_new_shards_once_all_who_begin_to_read_know_them(
+def test_a_log_may_use_new_shards_once_all_new_readers_know_them(
     path: tuple[Shards, ...],
 ) -> None:
-    """Who began by metadata of two phases ago began before anything was put into them."""
+    """A reader with metadata of two phases ago began before anything was put into them."""
     world = item_at(0, "put b", readers=2)
     worlds, wrong = Rules(path, LOG, AT["moves twice"], eager=True).explore(world)
     assert worlds > 100
     assert wrong == []
 
 
-def test_other_items_need_all_who_write_to_know() -> None:
+def test_other_items_need_all_writers_to_know_the_shards() -> None:
     path, world = SCENARIOS["growth, new items"]
     assert Rules(path, CALCULATED, AT["moves twice"], eager=True).explore(world)[1]
 
@@ -351,7 +351,7 @@ def test_how_long_a_phase_lasts() -> None:
     assert {lasts(shards, LOG) for shards in DRAIN} == {settle}
 
 
-def test_what_all_phases_lead_to() -> None:
+def test_all_phases_lead_to_a_steady_one() -> None:
     assert [shards.phase for shards in GROWTH] == ["steady", "announced", "opened", "steady"]
     assert [s.phase for s in DRAIN] == ["steady", "closing", "fenced", "moving", "moved", "steady"]
     assert [s.phase for s in CALLED_OFF][4:] == [
@@ -372,4 +372,4 @@ def test_what_all_phases_lead_to() -> None:
         assert last.phase is Phase.STEADY
         assert last.number == last.writable == last.readable
         updated = [shards.last_updated for shards in path]
-        assert updated == sorted(set(updated)), "each change has a version of its own"
+        assert updated == sorted(set(updated)), "each change has its version"

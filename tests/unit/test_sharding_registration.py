@@ -1,4 +1,4 @@
-"""Who registers a key, and what becomes of it when its metadata is lost: in every order."""
+"""Check the registration of keys, and the loss of metadata, in all interleavings."""
 
 import json
 from typing import Any
@@ -23,14 +23,14 @@ from testing.registration_explorer import (
 
 
 class WithoutLook(Metadata):
-    """Registers what it does not find, and reads one shard of it."""
+    """Metadata that registers a key without a look for its shards."""
 
     def holds(self, logical: Any, shards: range) -> bool:
         return False
 
 
-def nobody_loses(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
-    """With a kind of metadata; wrong is also a loss that is reported though there is none."""
+def scenarios_without_loss(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
+    """Return scenarios without a loss, in which reporting one is wrong."""
     return {
         "one grows it at once": {"a": grows(**how), "b": writes(**how), "reader": reads(**how)},
         "both grow it at once": {"a": grows(**how), "b": grows(**how), "reader": reads(**how)},
@@ -48,17 +48,17 @@ def nobody_loses(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
     }
 
 
-SCENARIOS = [prove(name) if "three" in name else name for name in nobody_loses({})]
+SCENARIOS = [prove(name) if "three" in name else name for name in scenarios_without_loss({})]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_new_key_is_registered_once_and_no_loss_is_reported(scenario: str) -> None:
-    worlds, wrong = Rules(nobody_loses({})[scenario]).explore()
+    worlds, wrong = Rules(scenarios_without_loss({})[scenario]).explore()
     assert wrong == []
     assert worlds > 100
 
 
-def loses_with(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
+def scenarios_with_loss(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
     return {
         "grown": {
             "grower": grows(**how),
@@ -81,14 +81,14 @@ def loses_with(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
     }
 
 
-@pytest.mark.parametrize("scenario", loses_with({}))
-def test_when_metadata_is_lost_all_is_told_or_that_it_is_lost(scenario: str) -> None:
-    worlds, wrong = Rules(loses_with({})[scenario]).explore()
+@pytest.mark.parametrize("scenario", scenarios_with_loss({}))
+def test_lost_metadata_is_reported_or_all_items_are_read(scenario: str) -> None:
+    worlds, wrong = Rules(scenarios_with_loss({})[scenario]).explore()
     assert wrong == []
     assert worlds > 500
 
 
-def recovered(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
+def scenarios_with_recovery(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
     return {
         "while it is written": {
             "grower": grows(**how),
@@ -112,9 +112,9 @@ def recovered(how: dict[str, Any]) -> dict[str, dict[str, Program]]:
     }
 
 
-@pytest.mark.parametrize("scenario", recovered({}))
+@pytest.mark.parametrize("scenario", scenarios_with_recovery({}))
 def test_metadata_is_recovered_while_others_read_and_write(scenario: str) -> None:
-    worlds, wrong = Rules(recovered({})[scenario]).explore()
+    worlds, wrong = Rules(scenarios_with_recovery({})[scenario]).explore()
     assert wrong == []
     assert worlds > 200
 
@@ -129,40 +129,40 @@ def agreeing() -> dict[str, Program]:
 
 
 def is_agreed(world: World) -> None:
-    """Registered keys are as the table says, and that never changes."""
+    """Check that registered keys have the placement of the table, which never changes."""
     items = {key: json.loads(item) for key, item in world.metadata}
-    agreed = items.get(TOTAL_KEY, {}).get("placement")
-    placed = [item["placement"] for key, item in items.items() if key in "abc"]
-    assert all(one == agreed for one in placed), f"{placed}, and not {agreed}"
+    expected = items.get(TOTAL_KEY, {}).get("placement")
+    placements = [item["placement"] for key, item in items.items() if key in "abc"]
+    assert placements == [expected] * len(placements), f"{placements}, and not {expected}"
 
 
 @pytest.mark.prove
-def test_a_table_is_agreed_upon_once_while_others_write_and_count() -> None:
+def test_a_placement_is_agreed_upon_once_while_others_write_and_count() -> None:
     worlds, wrong = Rules(agreeing(), check=is_agreed).explore()
     assert wrong == []
     assert worlds > 300
 
 
-def test_it_is_agreed_upon_by_a_condition() -> None:
+def test_the_agreement_needs_a_condition() -> None:
     assert Rules(agreeing(), check=is_agreed, conditional=False).explore()[1]
 
 
 WITHOUT = {
     "a look before a key is registered or read": (
-        loses_with({"kind": WithoutLook})["grown"],
+        scenarios_with_loss({"kind": WithoutLook})["grown"],
         {},
     ),
     "the condition that a key is registered once": (
-        nobody_loses({})["one grows it at once"],
+        scenarios_without_loss({})["one grows it at once"],
         {"conditional": False},
     ),
-    "time until the loss is visible to all": (loses_with({})["grown"], {"settled": False}),
+    "time until the loss is visible to all": (scenarios_with_loss({})["grown"], {"settled": False}),
     "time until a reader looks again at a key that was new": (
-        {**loses_with({})["begun with two"], "reader": reads(2)},
+        {**scenarios_with_loss({})["begun with two"], "reader": reads(2)},
         {},
     ),
-    "time between what is lost and what is recovered": (
-        recovered({})["that has three shards"],
+    "time between the loss and the recovery": (
+        scenarios_with_recovery({})["that has three shards"],
         {"settled": False},
     ),
 }
@@ -170,6 +170,6 @@ WITHOUT = {
 
 @pytest.mark.prove
 @pytest.mark.parametrize("left_out", WITHOUT)
-def test_each_part_is_needed(left_out: str) -> None:
-    programs, changed = WITHOUT[left_out]
-    assert Rules(programs, **changed).explore()[1], "nothing goes wrong without it"
+def test_each_part_of_the_registration_is_needed(left_out: str) -> None:
+    programs, changes = WITHOUT[left_out]
+    assert Rules(programs, **changes).explore()[1], "nothing goes wrong without it"

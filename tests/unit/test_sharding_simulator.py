@@ -1,4 +1,4 @@
-"""The real code of sharded tables under random schedules, which are the same for the same seed."""
+"""Run the real code of sharded tables under random schedules, which a seed reproduces."""
 
 import pytest
 
@@ -23,7 +23,7 @@ FOUND_BY = {
     "a late success is believed, wherever it lies": 44,
     "wall clocks are compared": 41,
 }
-"""Seeds that found a mutant: they are tried first, as most others do not find it."""
+"""Seeds that find a mutant. They are tried first, because most others do not find it."""
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ FOUND_BY = {
     ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}",
 )
 def test_no_schedule_breaks_a_promise(seeds: range) -> None:
-    """Late answers, late effects, wrong clocks, forks, killed processes, changes all the time."""
+    """There are late answers and effects, wrong clocks, forks, killed processes and changes."""
     operations = []
     for seed in seeds:
         outcome = run(seed)
@@ -48,17 +48,17 @@ def test_no_schedule_breaks_a_promise(seeds: range) -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("name", MUTANTS)
-def test_what_the_protocol_needs_is_missed(name: str) -> None:
+def test_each_mutant_is_found(name: str) -> None:
     with mutated(name):
         assert any(run(seed).wrong for seed in (FOUND_BY.get(name, 0), *range(RUNS)))
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_a_seed_reproduces_its_run() -> None:
     assert run(7) == run(7)
 
 
-def operation(began: int, ended: int, effect: object, **told: object) -> Operation:
-    return Operation("", effect, began, ended, told, is_certain=True)
+def operation(began: int, ended: int, effect: object, **result: object) -> Operation:
+    return Operation("", effect, began, ended, result, is_certain=True)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def operation(began: int, ended: int, effect: object, **told: object) -> Operati
         (True, [operation(1, 4, put("a")), operation(2, 3, read, content=None)]),
         (False, [operation(1, 2, add(), count=1), operation(1, 2, add(), count=1)]),
         (True, [operation(1, 2, add(), count=2), operation(1, 2, add(), count=1)]),
-        # Not known whether it was done: either way, but once, and not before it was begun.
+        # Unknown if it took effect: at most once, and not before it began.
         (True, [Operation("", put("a"), 1), operation(8, 9, read, content=("a", 0))]),
         (True, [Operation("", put("a"), 1), operation(8, 9, read, content=None)]),
         (False, [Operation("", add(), 3), operation(1, 2, read, content=(None, 1))]),
         (False, [Operation("", add(), 1), operation(8, 9, read, content=(None, 2))]),
-        # If at all, it was done by then.
+        # If it took effect, then before its end.
         (
             False,
             [
@@ -86,5 +86,5 @@ def operation(began: int, ended: int, effect: object, **told: object) -> Operati
         ),
     ],
 )
-def test_the_judge(holds: bool, operations: list[Operation]) -> None:
+def test_the_check_of_linearizability(holds: bool, operations: list[Operation]) -> None:
     assert is_linearizable(operations) == holds

@@ -1,4 +1,4 @@
-"""What a throttled writer does, reason by reason, against a client that answers as it is told."""
+"""Check how a throttled writer reacts to each reason, against a scripted client."""
 
 import datetime
 import itertools
@@ -36,13 +36,13 @@ TABLE = {
 
 
 def throttle(*reasons: str, field: str = "ThrottlingReasons") -> ClientError:
-    told = {field: [{"reason": r, "resource": "arn"} for r in reasons]} if reasons else {}
+    fields = {field: [{"reason": r, "resource": "arn"} for r in reasons]} if reasons else {}
     code = "ThrottlingException" if field[0] == "t" else "ProvisionedThroughputExceededException"
-    return ClientError({"Error": {"Code": code}, **told}, "PutItem")
+    return ClientError({"Error": {"Code": code}, **fields}, "PutItem")
 
 
-class Told:
-    """A client with one metadata item; what else it answers is told by `refuse`."""
+class ScriptedClient:
+    """A client with one metadata item. `refuse` decides about all other requests."""
 
     def __init__(self, refuse: Callable[[str, dict[str, Any]], Exception | None]) -> None:
         self.refuse = refuse
@@ -67,7 +67,7 @@ class Told:
             if operation == "get_item":
                 return {"Item": self.metadata}
             values = parameters["ExpressionAttributeValues"]
-            if values.get(":seen") != self.metadata["last_updated"]:  # nor is anything counted
+            if values.get(":seen") != self.metadata["last_updated"]:  # counts are refused too
                 raise ClientError(
                     {
                         "Error": {"Code": "ConditionalCheckFailedException"},
@@ -83,11 +83,11 @@ class Told:
             raise error
         return {}
 
-    def of(self, operation: str) -> list[dict[str, Any]]:
+    def requests_of(self, operation: str) -> list[dict[str, Any]]:
         return [parameters for name, parameters in self.calls if name == operation]
 
 
-def table_of(client: Told, **settings: Any) -> ShardedTable:
+def table_of(client: ScriptedClient, **settings: Any) -> ShardedTable:
     return ShardedTable(
         "t",
         metadata="t-shards",
@@ -108,8 +108,8 @@ def put(table: ShardedTable) -> None:
     table.put_item(Item={"p": "k", "s": "a"})
 
 
-def gives_up(client: Told, **settings: Any) -> ShardedTable:
-    """A put ends with its patience; returns its table."""
+def gives_up(client: ScriptedClient, **settings: Any) -> ShardedTable:
+    """Put an item until patience ends, and return the table."""
     table = table_of(client, **settings)
     with pytest.raises(ClientError):
         put(table)
@@ -119,7 +119,7 @@ def gives_up(client: Told, **settings: Any) -> ShardedTable:
 @pytest.mark.parametrize("field", ["ThrottlingReasons", "throttlingReasons"])
 @pytest.mark.parametrize("reason", ALL_REASONS)
 def test_only_a_hot_key_range_of_the_table_adds_shards(reason: str, field: str) -> None:
-    client = Told(always(throttle(reason, field=field)))
+    client = ScriptedClient(always(throttle(reason, field=field)))
     table = table_of(client)
     with pytest.raises(ClientError) as refused:
         put(table)
@@ -132,7 +132,7 @@ def test_only_a_hot_key_range_of_the_table_adds_shards(reason: str, field: str) 
 
 
 def test_growth_waits_for_threshold_cooldown_and_the_phases() -> None:
-    client = Told(always(throttle(HOT)))
+    client = ScriptedClient(always(throttle(HOT)))
     gives_up(client, patience=60)
     history = sorted(
         tuple(map(int, entry.split(":"))) for entry in client.metadata["shard_history"]["SS"]
@@ -140,21 +140,21 @@ def test_growth_waits_for_threshold_cooldown_and_the_phases() -> None:
     moments = [at for at, _ in history][1:]
     assert len(moments) >= 3
     gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
-    assert min(gaps) >= 7, "announced for half of five seconds, and five to see whether it suffices"
+    assert min(gaps) >= 7, "2.5 seconds announced, and five seconds of cooldown"
     counts = [count for _, count in history]
     assert counts[:2] == [1, 2]
     assert all(b <= 2 * a for a, b in itertools.pairwise(counts))
-    shards_used = {parameters["Item"]["p"]["S"] for parameters in client.of("put_item")}
-    assert len(shards_used) > 2, "it goes on writing, over the shards that there are"
+    shards_used = {parameters["Item"]["p"]["S"] for parameters in client.requests_of("put_item")}
+    assert len(shards_used) > 2, "it continues to write to the existing shards"
 
 
 def test_a_lost_race_adopts_the_winners_count_without_another_read() -> None:
-    random.seed(0)  # of the waits: with others, patience ends before there is a race
-    client = Told(always(throttle(HOT)))
+    random.seed(0)  # fixes the waits: with others, patience ends before the race
+    client = ScriptedClient(always(throttle(HOT)))
     table = table_of(client, patience=2, policy=replace(POLICY, window=1, lasting=0.1))
     table.metadata.of({"S": "k"})
     table.requests.clock.sleep(5.0)
-    put_again = client.call
+    call = client.call
 
     def somebody_else_first(operation: str, **parameters: Any) -> Any:
         is_growth = ":number_of_shards" in parameters.get("ExpressionAttributeValues", {})
@@ -165,7 +165,7 @@ def test_a_lost_race_adopts_the_winners_count_without_another_read() -> None:
                 "last_updated": {"N": str(at)},
                 "shard_history": {"SS": [f"{at}:7"]},
             }
-        return put_again(operation, **parameters)
+        return call(operation, **parameters)
 
     client.call = somebody_else_first  # type: ignore[method-assign]
     with pytest.raises(ClientError):
@@ -173,18 +173,18 @@ def test_a_lost_race_adopts_the_winners_count_without_another_read() -> None:
     assert table.usage.counters["races_lost"] == 1
     assert table.usage.counters["shards_added"] == 0
     assert table.metadata.of({"S": "k"}).shards.number == 7
-    reads = [p for p in client.of("get_item") if p["Key"] == {"p": {"S": "k"}}]
-    assert len(reads) <= 2, "the first look, and the one of the put; none after the race"
+    reads = [p for p in client.requests_of("get_item") if p["Key"] == {"p": {"S": "k"}}]
+    assert len(reads) <= 2, "one read first, and one by the put; none after the race"
 
 
-def test_without_a_reason_a_single_item_is_asked_that_cannot_change() -> None:
+def test_without_a_reason_a_delete_that_changes_nothing_probes_one_key() -> None:
     def refuse(operation: str, parameters: dict[str, Any]) -> Exception:
         if operation == "delete_item":
             assert "attribute_exists(#p) AND attribute_not_exists(#p)" in str(parameters)
             return throttle(HOT)
         return throttle()
 
-    client = Told(refuse)
+    client = ScriptedClient(refuse)
     table = gives_up(client, patience=30)
     assert table.usage.counters["probes"] >= 3
     assert int(client.metadata["number_of_shards"]["N"]) > 1  # type: ignore[call-overload]
@@ -193,10 +193,10 @@ def test_without_a_reason_a_single_item_is_asked_that_cannot_change() -> None:
 class CloudWatch:
     def __init__(self, consumed: list[float], provisioned: list[float]) -> None:
         self.values = {"consumed": consumed, "provisioned": provisioned}
-        self.asked = 0
+        self.request_count = 0
 
     def get_metric_data(self, **parameters: Any) -> Any:
-        self.asked += 1
+        self.request_count += 1
         assert parameters["StartTime"] < parameters["EndTime"]
         return {
             "MetricDataResults": [
@@ -217,14 +217,14 @@ class CloudWatch:
         (CloudWatch([60 * 70.0], [100.0]), False),
     ],
 )
-def test_cloudwatch_is_asked_last_and_what_it_cannot_tell_adds_no_shard(
+def test_cloudwatch_is_asked_last_and_unclear_metrics_add_no_shard(
     cloudwatch: CloudWatch | None, grows: bool
 ) -> None:
-    client = Told(always(throttle()))
+    client = ScriptedClient(always(throttle()))
     gives_up(client, patience=30, cloudwatch=cloudwatch)
     assert (client.metadata["number_of_shards"]["N"] != "1") == grows
     if cloudwatch is not None:
-        assert cloudwatch.asked == 1, "it has a value a minute"
+        assert cloudwatch.request_count == 1, "CloudWatch has one value a minute"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_cloudwatch_is_asked_last_and_what_it_cannot_tell_adds_no_shard(
 def test_a_client_that_reads_no_reasons_is_reported_once(
     cloudwatch: CloudWatch | None, says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = gives_up(Told(always(throttle())), patience=30, cloudwatch=cloudwatch)
+    table = gives_up(ScriptedClient(always(throttle())), patience=30, cloudwatch=cloudwatch)
     with pytest.raises(ClientError):
         put(table)
     (warning,) = (record.message for record in caplog.records if "reason" in record.message)
@@ -245,15 +245,15 @@ def test_a_client_that_reads_no_reasons_is_reported_once(
     assert "1.40.10" in warning
 
 
-def test_a_throttle_with_a_reason_after_one_without_is_not_reported(
+def test_a_later_throttle_with_a_reason_is_not_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    gives_up(Told(lambda name, _: throttle(*[HOT] * (name == "delete_item"))), patience=5)
+    gives_up(ScriptedClient(lambda name, _: throttle(*[HOT] * (name == "delete_item"))), patience=5)
     assert "reason" not in caplog.text
 
 
 def test_a_table_that_is_too_small_is_raised_once_within_its_bounds() -> None:
-    client = Told(always(throttle("TableWriteProvisionedThroughputExceeded")))
+    client = ScriptedClient(always(throttle("TableWriteProvisionedThroughputExceeded")))
     client.table["ProvisionedThroughput"] = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 100}
     table = gives_up(client, patience=30, provisioned=Provisioned(50, 140))
     for _ in range(2):
@@ -282,15 +282,17 @@ def test_a_table_that_is_too_small_is_raised_once_within_its_bounds() -> None:
         ),
     ],
 )
-def test_it_is_never_lowered_and_not_raised_twice_by_two(present: Any, raised: Any) -> None:
-    client = Told(always(throttle("TableWriteProvisionedThroughputExceeded")))
+def test_capacity_is_never_lowered_and_not_raised_twice(present: Any, raised: Any) -> None:
+    client = ScriptedClient(always(throttle("TableWriteProvisionedThroughputExceeded")))
     client.table["ProvisionedThroughput"] = present
     gives_up(client, patience=1, provisioned=Provisioned(50, 140))
-    assert [one["WriteCapacityUnits"] for one in client.updated] == ([raised] if raised else [])
+    assert [update["WriteCapacityUnits"] for update in client.updated] == (
+        [raised] if raised else []
+    )
 
 
 def test_a_write_without_an_answer_is_repeated_to_the_same_shard() -> None:
-    """Another shard could make two of one; a throttled write has certainly not been made."""
+    """Another shard could duplicate the item. A throttled write was certainly not made."""
     errors: list[Exception | None] = [
         *[ConnectionClosedError(endpoint_url="http://x")] * 6,
         *[ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 500}}, "PutItem")] * 6,
@@ -298,24 +300,24 @@ def test_a_write_without_an_answer_is_repeated_to_the_same_shard() -> None:
         *[throttle(HOT)] * 2,
         None,
     ]
-    client = Told(lambda operation, parameters: errors.pop(0))
+    client = ScriptedClient(lambda operation, parameters: errors.pop(0))
     client.metadata["number_of_shards"] = {"N": "32"}
     client.metadata["shard_history"] = {"SS": ["1:32"]}
     table = table_of(client)
     put(table)
-    assert len({p["Item"]["p"]["S"] for p in client.of("put_item")}) == 1
+    assert len({p["Item"]["p"]["S"] for p in client.requests_of("put_item")}) == 1
     client.calls.clear()
     put(table)
-    assert len({p["Item"]["p"]["S"] for p in client.of("put_item")}) > 1
+    assert len({p["Item"]["p"]["S"] for p in client.requests_of("put_item")}) > 1
     assert table.usage.requests >= 16
 
 
 def test_other_errors_pass_through_untouched_and_at_once() -> None:
     for code in ("ValidationException", "AccessDeniedException", "ItemCollectionSizeLimitExceeded"):
         error = ClientError({"Error": {"Code": code}}, "PutItem")
-        client = Told(always(error))
+        client = ScriptedClient(always(error))
         table = table_of(client)
         with pytest.raises(ClientError) as refused:
             put(table)
         assert refused.value is error
-        assert len(client.of("put_item")) == 1
+        assert len(client.requests_of("put_item")) == 1

@@ -1,4 +1,4 @@
-"""What `keyhop shards` prints about a key, and how it reads its flags; no database."""
+"""Check the output of `keyhop shards` about a key, and its flags, without a database."""
 
 import json
 from types import SimpleNamespace
@@ -21,13 +21,13 @@ BAR = "\u2587"
 
 
 def chart(shards: Shards, now: float, *bar: str) -> list[str]:
-    """The lines of the history of a key."""
+    """Return the lines of the history of a key."""
     text = KeyShards("/f", shards, {}, read_at=now).to_text(*bar)
     return text.split("are kept)\n")[1].splitlines()
 
 
 @pytest.mark.parametrize(
-    ("key", "shown"),
+    ("key", "text"),
     [
         (NASTY, r"\x1b[31m/f\n.txt\u202e[bold]\\\x9b"),
         ("/päth/日本/🔑", "/päth/日本/🔑"),
@@ -36,8 +36,8 @@ def chart(shards: Shards, now: float, *bar: str) -> list[str]:
         ("\n", r"\n"),
     ],
 )
-def test_keys_are_shown_without_what_a_terminal_would_obey(key: str | bytes, shown: str) -> None:
-    assert KeyShards(key, GROWN, {}).to_text().splitlines()[0] == f"{shown}: 8 shards"
+def test_keys_are_shown_without_control_characters(key: str | bytes, text: str) -> None:
+    assert KeyShards(key, GROWN, {}).to_text().splitlines()[0] == f"{text}: 8 shards"
 
 
 @pytest.mark.parametrize("bar", [BAR, "#"])
@@ -50,13 +50,13 @@ def test_the_history_is_a_chart_of_steps(bar: str) -> None:
     assert len({line.index("for ") for line in lines}) == 1, "the columns do not line up"
 
 
-def test_a_chart_of_many_shards_stays_narrow_and_of_no_history_has_one_step() -> None:
+def test_a_chart_is_narrow_and_has_one_step_without_a_history() -> None:
     many = Shards(1000, T0, ((T0 - 9, 1), (T0, 1000)), 1, 1000, Phase.ANNOUNCED)
     assert max(map(len, chart(many, T0 + 1))) < 94
     assert chart(many, T0 + 1)[0].count(BAR) == 1
     (line,) = chart(Shards(3, T0, (), 3, 3), T0 - 50)
     assert line.count(BAR) == 3
-    assert "for 0 s" in line, "a clock that is behind"
+    assert "for 0 s" in line, "the clock is behind"
     assert "epoch" in chart(Shards(1, 10**18, (), 1, 1), T0)[0]
 
 
@@ -75,18 +75,18 @@ def test_every_phase_is_explained(phase: Phase) -> None:
     assert not {"\x1b", "\u202e"} & set(text)
 
 
-def test_what_programs_get() -> None:
-    told = KeyShards(b"\xff", GROWN, {5: 2.0}, 2, "quiet").to_json()
-    assert told["key"] == {"B": "/w=="}
-    assert (told["shards"], told["would_do"], told["traffic"]) == (8, 2, {"5": 2.0})
-    assert told["history"][-1] == {"at": T0 + 86_400, "shards": 8}
-    assert json.loads(json.dumps(told)) == told
+def test_the_json_of_a_key() -> None:
+    report = KeyShards(b"\xff", GROWN, {5: 2.0}, 2, "quiet").to_json()
+    assert report["key"] == {"B": "/w=="}
+    assert (report["shards"], report["would_do"], report["traffic"]) == (8, 2, {"5": 2.0})
+    assert report["history"][-1] == {"at": T0 + 86_400, "shards": 8}
+    assert json.loads(json.dumps(report)) == report
 
 
 @pytest.mark.parametrize("calculated", [True, False])
 @pytest.mark.parametrize("hash_", ["jump", "modulo"])
 @pytest.mark.parametrize("append_only", [True, False])
-def test_the_placement_is_taken_from_the_metadata(
+def test_the_placement_is_read_from_the_metadata(
     calculated: bool, hash_: str, append_only: bool
 ) -> None:
     placement = Placement(calculated, hash_, append_only)  # type: ignore[arg-type]
@@ -106,14 +106,14 @@ def test_the_placement_is_taken_from_the_metadata(
         (["drain", "T", "k", "--call-off", "--dry-run"], "--call-off has no --dry-run"),
     ],
 )
-def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:
+def test_a_wrong_input_is_reported_in_one_line(arguments: list[str], says: str) -> None:
     result = keyhop("shards", *arguments)
     assert (result.status, result.out) == (2, b"")
     assert says in result.err
     assert result.err.count("\n") == 1
 
 
-def test_help_teaches() -> None:
+def test_help_has_examples_and_explanations() -> None:
     text = keyhop("shards", "--help").out.decode()
     for word in ("examples", "keyhop shards drain Audit", "--base64", "exit status", "hot"):
         assert word in text
@@ -122,15 +122,15 @@ def test_help_teaches() -> None:
         assert word in drain
 
 
-def test_the_teller_repeats_itself_only_now_and_then(
+def test_the_status_line_repeats_a_kind_only_after_some_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = SimpleNamespace(seconds=0.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now.seconds))
-    teller = StatusLine(quiet=False)
-    told = ((0.0, "a", "1"), (1.0, "a", "2"), (2.0, "b", "3"), (8.0, "b", "4"))
-    for now.seconds, kind, text in told:
-        teller.now(kind, text)
+    line = StatusLine(quiet=False)
+    messages = ((0.0, "a", "1"), (1.0, "a", "2"), (2.0, "b", "3"), (8.0, "b", "4"))
+    for now.seconds, kind, text in messages:
+        line.now(kind, text)
     quiet = StatusLine(quiet=True)
     quiet.now("a", "no")
     quiet.say("no")

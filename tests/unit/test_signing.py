@@ -1,4 +1,4 @@
-"""Each signature is the one that botocore makes, byte for byte."""
+"""Check that each signature equals botocore's, byte for byte."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -28,22 +28,22 @@ def headers_of(head: bytes) -> dict[str, str]:
     return {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
 
 
-def by_botocore(head: bytes, own: ReadOnlyCredentials, region: str, body: bytes, now: int) -> str:
-    """The header Authorization of the same request."""
-    told = headers_of(head)
-    signed = {name: told[name] for name in ("content-type", "x-amz-target")}
-    request = AWSRequest("POST", f"https://{told['host']}/", headers=signed, data=body)
+def by_botocore(head: bytes, keys: ReadOnlyCredentials, region: str, body: bytes, now: int) -> str:
+    """Return the Authorization header that botocore makes for the same request."""
+    headers = headers_of(head)
+    signed = {name: headers[name] for name in ("content-type", "x-amz-target")}
+    request = AWSRequest("POST", f"https://{headers['host']}/", headers=signed, data=body)
     with pytest.MonkeyPatch.context() as patched:
         moment = partial(datetime.fromtimestamp, now, UTC)
         patched.setattr(botocore.auth, "get_current_datetime", moment)
-        SigV4Auth(own, "dynamodb", region).add_auth(request)
-    assert told["x-amz-date"] == request.headers["X-Amz-Date"]
-    assert told.get("x-amz-security-token") == request.headers.get("X-Amz-Security-Token")
+        SigV4Auth(keys, "dynamodb", region).add_auth(request)
+    assert headers["x-amz-date"] == request.headers["X-Amz-Date"]
+    assert headers.get("x-amz-security-token") == request.headers.get("X-Amz-Security-Token")
     return str(request.headers["Authorization"])
 
 
 @given(
-    own=credentials,
+    keys=credentials,
     region=st.sampled_from(["us-east-1", "eu-west-1", "cn-north-1", "us-gov-west-1"]),
     host=st.sampled_from([HOST, "127.0.0.1:8000", "[::1]:8000", "localhost"]),
     body=st.binary(max_size=200),
@@ -51,22 +51,22 @@ def by_botocore(head: bytes, own: ReadOnlyCredentials, region: str, body: bytes,
     now=moments,
 )
 def test_a_request_is_signed_as_by_botocore(
-    own: ReadOnlyCredentials, region: str, host: str, body: bytes, operation: str, now: int
+    keys: ReadOnlyCredentials, region: str, host: str, body: bytes, operation: str, now: int
 ) -> None:
-    head = Signer(host, region, "keyhop").head(own, f"DynamoDB_20120810.{operation}", body, now)
-    assert headers_of(head)["authorization"] == by_botocore(head, own, region, body, now)
+    head = Signer(host, region, "keyhop").head(keys, f"DynamoDB_20120810.{operation}", body, now)
+    assert headers_of(head)["authorization"] == by_botocore(head, keys, region, body, now)
     assert f"Content-Length: {len(body)}".encode() in head
 
 
 @given(steps=st.lists(st.tuples(credentials, moments), min_size=1, max_size=8))
-def test_what_one_signer_remembers_is_that_of_its_credentials_and_its_moment(
+def test_the_cache_of_a_signer_depends_on_credentials_and_time(
     steps: list[tuple[ReadOnlyCredentials, int]],
 ) -> None:
-    """Credentials rotate, days and clocks change, also backwards."""
+    """Credentials rotate, and days and clocks change, also backwards."""
     signer = Signer(HOST, "eu-west-1", "keyhop")
-    for own, now in (*steps, *steps):
-        head = signer.head(own, TARGET, b"{}", now)
-        assert headers_of(head)["authorization"] == by_botocore(head, own, "eu-west-1", b"{}", now)
+    for keys, now in (*steps, *steps):
+        head = signer.head(keys, TARGET, b"{}", now)
+        assert headers_of(head)["authorization"] == by_botocore(head, keys, "eu-west-1", b"{}", now)
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 86_399, 86_400])
@@ -79,7 +79,7 @@ def test_what_one_signer_remembers_is_that_of_its_credentials_and_its_moment(
         ReadOnlyCredentials("a", "s", "token"),
     ],
 )
-def test_whatever_changes_alone_is_noticed(seconds: int, changed: ReadOnlyCredentials) -> None:
+def test_each_change_invalidates_the_cache(seconds: int, changed: ReadOnlyCredentials) -> None:
     signer = Signer(HOST, "eu-west-1", "keyhop")
     signer.head(ReadOnlyCredentials("a", "s", None), TARGET, b"{}", NOW)
     head = signer.head(changed, TARGET, b"{}", NOW + seconds)
@@ -87,7 +87,7 @@ def test_whatever_changes_alone_is_noticed(seconds: int, changed: ReadOnlyCreden
     assert headers_of(head)["authorization"] == expected
 
 
-def test_newer_botocores_freeze_more_than_is_signed() -> None:
+def test_additional_fields_of_frozen_credentials_are_accepted() -> None:
     frozen = Credentials("a", "s", "t", account_id="111122223333").get_frozen_credentials()
     head = Signer(HOST, "eu-west-1", "keyhop").head(frozen, TARGET, b"{}", NOW)
     assert headers_of(head)["authorization"] == by_botocore(head, frozen, "eu-west-1", b"{}", NOW)

@@ -1,6 +1,6 @@
-"""The walk, against a make-believe service that cuts pages wherever it likes.
+"""Check the skip-scan against a fake service that ends pages at any place.
 
-A collection that holds only an ignored item is no key, wherever pages begin and end.
+A collection with only an ignored item does not count as a key, wherever pages begin and end.
 """
 
 import random
@@ -26,7 +26,7 @@ from keyhop.scan.skip_scan import (
 
 SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "N"))
 BEYOND = 10**6
-"""Sort keys from here on sort after the greatest one: only an emulator has such items."""
+"""Sort keys from this number on follow the greatest one. Only an emulator has such items."""
 
 
 def place(key) -> tuple[int, float]:
@@ -40,7 +40,7 @@ def item(collection: int, sort: int):
 
 
 class Service:
-    """Items in order; pages of at most `limit`, shortened, emptied and ended early at random."""
+    """Sorted items in pages of up to `limit`, shortened, emptied and ended early at random."""
 
     def __init__(self, items: Sequence, chance: random.Random, empty: float = 0.0) -> None:
         self.items = sorted(items, key=place)
@@ -56,18 +56,19 @@ class Service:
             at = before if start is None or place(before) > place(start) else start
             return Page([], [], at, 0.5)
         take = min(limit, self.chance.randint(1, limit))
-        taken = rest[:take]
-        more = len(rest) > take or (taken and self.chance.random() < 0.5)
-        keys, runs = collapse(taken, SPACE.names)
-        return Page(keys, runs, taken[-1] if taken and more else None, 0.5)
+        items = rest[:take]
+        more = len(rest) > take or (items and self.chance.random() < 0.5)
+        keys, runs = collapse(items, SPACE.names)
+        return Page(keys, runs, items[-1] if items and more else None, 0.5)
 
 
-def walked(
+def walk(
     service: "Service | Segment", limits: Sequence[int], hop: bool, space: KeySpace = SPACE
 ) -> tuple[list[str], int, int]:
-    """The keys in order, how many collections were left out, and how many hops led nowhere.
+    """Walk with a checkpoint after each page.
 
-    With a checkpoint after each page.
+    Returns:
+        The keys in order, the number of left-out collections, and of hops without progress.
     """
     keys, left_out, stalls = [], 0, 0
     position: Position | None = BEGINNING
@@ -92,43 +93,43 @@ def walked(
     seed=st.integers(0, 1 << 32),
 )
 def test_each_key_is_reported_exactly_once(sizes, beyond, hop, limit, empty, seed) -> None:
-    """Short pages, empty pages with a LastEvaluatedKey, items after the greatest sort key."""
+    """There are short pages, empty pages, and items after the greatest sort key."""
     items = [
         item(collection, sort + (BEYOND if collection in beyond else 0))
         for collection, size in enumerate(sizes)
         for sort in range(size)
     ]
     service = Service(items, random.Random(seed), empty)
-    assert walked(service, [limit], hop)[0] == [str(collection) for collection in range(len(sizes))]
+    assert walk(service, [limit], hop)[0] == [str(collection) for collection in range(len(sizes))]
 
 
-def test_a_hop_that_comes_back_is_counted_and_the_collection_read_through() -> None:
+def test_a_hop_without_progress_is_counted_and_the_collection_is_read() -> None:
     items = [item(0, BEYOND + sort) for sort in range(10)] + [item(1, 0)]
     service = Service(items, random.Random(1))
-    assert walked(service, [3], hop=True) == (["0", "1"], 0, 1)
+    assert walk(service, [3], hop=True) == (["0", "1"], 0, 1)
 
 
 def test_hopping_takes_one_page_a_collection() -> None:
     items = [item(collection, sort) for collection in range(50) for sort in range(20)]
     service = Service(items, random.Random(1))
-    assert len(walked(service, [1], hop=True)[0]) == 50
+    assert len(walk(service, [1], hop=True)[0]) == 50
     assert service.requests <= 51
 
 
 @pytest.mark.parametrize("keys", [[], [{"pk": {"S": "0"}}]])
 def test_only_an_absent_last_key_ends_a_segment(keys) -> None:
-    there = item(1, 3)
-    assert advance(SPACE, BEGINNING, Page(keys, [1] * len(keys), there, 0.5), True).position
+    last = item(1, 3)
+    assert advance(SPACE, BEGINNING, Page(keys, [1] * len(keys), last, 0.5), True).position
     assert not advance(SPACE, BEGINNING, Page(keys, [1] * len(keys), None, 0.5), True).position
 
 
 def test_a_key_that_was_not_reported_is_not_hopped_over() -> None:
-    """The last key of an empty page may belong to a collection whose items are still to come."""
+    """The last key of an empty page may belong to a collection whose items were not read yet."""
     step = advance(SPACE, BEGINNING, Page([], [], item(7, 0), 0.5), True)
     assert step.position == Position(item(7, 0))
 
 
-def test_a_page_that_leads_to_itself_is_borne_but_not_for_ever() -> None:
+def test_a_page_that_leads_to_itself_is_repeated_a_limited_number_of_times() -> None:
     position: Position | None = Position(item(7, 0))
     for _ in range(MOST_STUCK):
         step = advance(SPACE, position, Page([], [], item(7, 0), 0.5), True)
@@ -136,8 +137,8 @@ def test_a_page_that_leads_to_itself_is_borne_but_not_for_ever() -> None:
         position = step.position
     with pytest.raises(BrokenPromise, match="whose last key is the start of the page"):
         advance(SPACE, position, Page([], [], item(7, 0), 0.5), True)
-    moved = advance(SPACE, position, Page([], [], item(8, 0), 0.5), True)
-    assert moved.position == Position(item(8, 0))
+    step_on = advance(SPACE, position, Page([], [], item(8, 0), 0.5), True)
+    assert step_on.position == Position(item(8, 0))
 
 
 def test_collapse_with_several_partition_attributes() -> None:
@@ -152,11 +153,11 @@ STRINGS = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 IGNORES: Key = {"sk": {"S": "!"}, "mark": {"N": "1"}}
 IGNORED = "!"
 SORT_KEYS = ("\x01", IGNORED, "a", "b")
-"""One of a user sorts before the ignored one."""
+"""A sort key of a user sorts before that of the ignored item."""
 
 COLLECTIONS = [
-    "".join(one)
-    for one in (
+    "".join(sorts)
+    for sorts in (
         (IGNORED,),
         ("a",),
         (IGNORED, "a"),
@@ -174,9 +175,10 @@ def row(partition: int, sort: str) -> Key:
 
 @dataclass
 class Segment:
-    """Items in the order of the service; a page of `limit` items after a key.
+    """Items in the order of the service, in pages of `limit`.
 
-    is_coy: at its end, it hands on a LastEvaluatedKey once more, as the service does.
+    Attributes:
+        is_coy: The last page has a LastEvaluatedKey, as the service's last full page has.
     """
 
     rows: list[Key]
@@ -186,12 +188,12 @@ class Segment:
     def page(self, start: Key | None, limit: int) -> Page:
         self.requests += 1
         place = ("", "") if start is None else place_of(start)
-        after = [one for one in self.rows if place_of(one) > place]
-        shown = after[:limit]
-        is_end = len(shown) < limit if self.is_coy else len(after) <= limit
-        last = None if is_end else {name: shown[-1][name] for name in ("pk", "sk")}
-        keys, runs = collapse(shown, ["pk"])
-        return without_ignored(Page(keys, runs, last, 0.5), shown, IGNORES)
+        remaining = [row for row in self.rows if place_of(row) > place]
+        items = remaining[:limit]
+        is_end = len(items) < limit if self.is_coy else len(remaining) <= limit
+        last = None if is_end else {name: items[-1][name] for name in ("pk", "sk")}
+        keys, runs = collapse(items, ["pk"])
+        return without_ignored(Page(keys, runs, last, 0.5), items, IGNORES)
 
 
 def place_of(key: Key) -> tuple[str, str]:
@@ -203,11 +205,11 @@ def rows_of(collections: tuple[str, ...]) -> list[Key]:
 
 
 def expected(rows: list[Key]) -> tuple[list[str], int]:
-    """By the definition: a key is one with an item that is not ignored."""
+    """Return the keys with an item that is not ignored, and the number of the other collections."""
     truth: list[str] = []
     left_out = 0
-    for partition, group in groupby(rows, key=lambda one: str(one["pk"]["S"])):
-        counts = any(one["sk"]["S"] != IGNORED for one in group)
+    for partition, group in groupby(rows, key=lambda row: str(row["pk"]["S"])):
+        counts = any(row["sk"]["S"] != IGNORED for row in group)
         truth += [partition] * counts
         left_out += not counts
     return truth, left_out
@@ -216,13 +218,13 @@ def expected(rows: list[Key]) -> tuple[list[str], int]:
 @pytest.mark.parametrize("hop", [True, False])
 @pytest.mark.parametrize("is_coy", [True, False])
 def test_every_page_boundary(hop: bool, is_coy: bool) -> None:
-    """All tables of up to three collections of every kind, in pages of 1, 2, 3 and mixed sizes."""
+    """Walk all tables with up to three collections of every kind, in pages of several sizes."""
     tables = [
         rows_of(kinds) for length in range(4) for kinds in product(COLLECTIONS, repeat=length)
     ]
     for rows, limits in product(tables, ([1], [2], [3], [7], [1, 2], [2, 1, 3])):
         segment = Segment(rows, is_coy)
-        assert walked(segment, limits, hop, STRINGS)[:2] == expected(rows), (rows, limits)
+        assert walk(segment, limits, hop, STRINGS)[:2] == expected(rows), (rows, limits)
 
 
 @pytest.mark.parametrize("hop", [True, False])
@@ -233,17 +235,17 @@ def test_random_tables(hop: bool) -> None:
         rows = rows_of(kinds)
         limits = [chance.randint(1, 9) for _ in range(5)]
         segment = Segment(rows, chance.random() < 0.5)
-        assert walked(segment, limits, hop, STRINGS)[:2] == expected(rows)
+        assert walk(segment, limits, hop, STRINGS)[:2] == expected(rows)
 
 
 def test_two_items_a_page_hop_from_each_collection_with_one_request() -> None:
-    """What one that begins with an ignored item would cost twice as many of."""
+    """A collection that begins with an ignored item costs two requests at one item a page."""
     rows = rows_of((IGNORED + "ab",) * 50)
-    two, one = Segment(rows), Segment(rows)
-    found = walked(two, [2], True, STRINGS)
-    assert found == walked(one, [1], True, STRINGS)
-    assert found[:2] == expected(rows)
-    assert (two.requests, one.requests) == (51, 101)
+    large_pages, small_pages = Segment(rows), Segment(rows)
+    result = walk(large_pages, [2], True, STRINGS)
+    assert result == walk(small_pages, [1], True, STRINGS)
+    assert result[:2] == expected(rows)
+    assert (large_pages.requests, small_pages.requests) == (51, 101)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +271,7 @@ def test_a_page_holds_the_items_of_its_keys_only() -> None:
     assert list(page.items) == [*rows[:2], *rows[3:]]
 
 
-def test_the_runs_of_all_items_remain_for_what_pages_teach() -> None:
+def test_a_page_keeps_the_runs_of_all_items() -> None:
     rows = rows_of((IGNORED + "a", IGNORED, "ab"))
     page = Segment(rows).page(None, 9)
     assert list(page.runs) == [2, 2]
@@ -277,7 +279,7 @@ def test_the_runs_of_all_items_remain_for_what_pages_teach() -> None:
 
 
 def test_a_collection_that_an_empty_page_leaves_undecided_is_counted_once() -> None:
-    """An empty page with a LastEvaluatedKey is not the end, and says nothing of a collection."""
+    """An empty page with a LastEvaluatedKey is not the end, and decides about no collection."""
     rows = rows_of((IGNORED, "a"))
     first = Segment(rows).page(None, 1)
     step = advance(STRINGS, BEGINNING, first, True)

@@ -1,4 +1,4 @@
-"""Threads of a slice: they come and go and lose no page, and a stop does not wait for an answer."""
+"""Check the threads of a slice: they lose no page, and a stop does not wait for an answer."""
 
 import os
 import random
@@ -20,7 +20,7 @@ SEGMENTS, PAGES = 60, 20
 
 
 class Source:
-    """What a slice reads pages of; `step` is that of each source."""
+    """The common part of the sources of a slice; each has its own `step`."""
 
     def __init__(self, in_flight: InFlight | None = None) -> None:
         self.usage = Usage()
@@ -34,7 +34,7 @@ class Source:
 
 
 class Wavering(InFlight):
-    """Wants another number of lanes after each page."""
+    """A limit that wants another number of lanes after each page."""
 
     chance: random.Random
 
@@ -44,21 +44,21 @@ class Wavering(InFlight):
 
 
 class Numbered(Source):
-    """Pages of one key: its segment, and its number."""
+    """Pages with one key each, made of the segment and the number of the page."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(Wavering())
         self.in_flight.chance = random.Random(seed)
-        self.under_way: Counter[int] = Counter()
-        self.most = 0
+        self.in_flight_pages: Counter[int] = Counter()
+        self.maximum = 0
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        self.under_way[segment] += 1
-        assert self.under_way[segment] == 1
-        self.most = max(self.most, self.under_way.total())
+        self.in_flight_pages[segment] += 1
+        assert self.in_flight_pages[segment] == 1
+        self.maximum = max(self.maximum, self.in_flight_pages.total())
         page = int(position.start["n"]["N"]) if position.start else 0
         following = {"n": {"N": str(page + 1)}}
-        self.under_way[segment] -= 1
+        self.in_flight_pages[segment] -= 1
         key = {"pk": {"S": f"{segment}-{page}"}}
         return PageResult([key], Position(following) if page + 1 < PAGES else None)
 
@@ -74,7 +74,7 @@ class Sink:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_lanes_that_come_and_go_lose_no_page(seed: int) -> None:
-    """Over slices that end at any moment, too."""
+    """The slices end at any moment, too."""
     sink, order, checkpoint = Sink(), iter(range(SEGMENTS)), Checkpoint()
     pages = Numbered(seed)
     while not checkpoint.is_end(SEGMENTS):
@@ -83,10 +83,10 @@ def test_lanes_that_come_and_go_lose_no_page(seed: int) -> None:
         assert slice_.error is None
     expected = {f"{segment}-{page}": 1 for segment in range(SEGMENTS) for page in range(PAGES)}
     assert sink.keys == expected
-    assert pages.most <= 16
+    assert pages.maximum <= 16
 
 
-def test_a_thread_that_is_one_too_many_puts_its_segment_back() -> None:
+def test_a_surplus_thread_returns_its_segment() -> None:
     pages = Numbered(0)
     pages.in_flight.look = lambda now: 1  # type: ignore[method-assign]
     slice_ = Slice(pages, iter(range(SEGMENTS)), Checkpoint(), Sink().write)
@@ -96,7 +96,7 @@ def test_a_thread_that_is_one_too_many_puts_its_segment_back() -> None:
 
 
 class Unanswered(Source):
-    """Pages of which the first is answered, and the others when the test says so."""
+    """Pages of which the first is answered, and the others when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class Unanswered(Source):
 KEY: Key = {"pk": {"S": "a"}}
 
 
-def test_a_slice_that_is_stopped_does_not_wait_for_an_answer_and_takes_none_that_is_late() -> None:
+def test_a_stopped_slice_ignores_answers_that_arrive_later() -> None:
     pages, sink = Unanswered(), Sink()
     slice_ = Slice(pages, iter(range(1)), Checkpoint(), sink.write, last_seconds=0.0)
 
@@ -122,36 +122,34 @@ def test_a_slice_that_is_stopped_does_not_wait_for_an_answer_and_takes_none_that
         if pages.waits.is_set():
             pages.stop.set()
 
-    stands = slice_.work(1, float("inf"), idle=stop)
-    assert not pages.released.is_set(), "it has waited for the answer"
-    assert stands.open == {0: Position(KEY)}
+    checkpoint = slice_.work(1, float("inf"), idle=stop)
+    assert not pages.released.is_set(), "the slice waited for the answer"
+    assert checkpoint.open == {0: Position(KEY)}
     pages.released.set()
     assert pages.ended.wait(60)
     assert (sink.keys, slice_.keys, slice_.ended) == ({"a": 1}, 1, 0)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_what_is_still_awaited_after_the_first_signal_is_given_up(
-    number: signal.Signals, status: int
-) -> None:
-    ended: list[int] = []
+def test_a_signal_ends_the_process_after_its_patience(number: signal.Signals, status: int) -> None:
+    statuses: list[int] = []
     over = Event()
 
     def end(with_status: int) -> None:
-        ended.append(with_status)
+        statuses.append(with_status)
         over.set()
 
     with stop_on_signals(patience=0.01, end=end) as stop:
         os.kill(os.getpid(), number)
         assert stop.event.wait(60)
         assert over.wait(60)
-    assert ended == [status]
+    assert statuses == [status]
 
 
 def test_a_second_signal_ends_at_once() -> None:
-    ended: list[int] = []
-    with stop_on_signals(patience=3600, end=ended.append):
+    statuses: list[int] = []
+    with stop_on_signals(patience=3600, end=statuses.append):
         os.kill(os.getpid(), signal.SIGINT)
-        assert ended == []
+        assert statuses == []
         os.kill(os.getpid(), signal.SIGINT)
-        assert ended == [130]
+        assert statuses == [130]

@@ -1,4 +1,4 @@
-"""What all stores promise; the files of a run in them, raced and harmed."""
+"""Check the promises of all stores, and the files of a run in them under races and damage."""
 
 import gzip
 import subprocess
@@ -105,7 +105,7 @@ def commit_of(attempt: str, parts: tuple[Part, ...] = (), ended: int = 0, **more
     return Commit(**{**fields, **more})
 
 
-def test_what_is_there_is_not_created_again(store: Store) -> None:
+def test_an_existing_file_is_not_created_again(store: Store) -> None:
     assert store.create("commits/a.json", b"first")
     assert not store.create("commits/a.json", b"second")
     assert store.read("commits/a.json") == b"first"
@@ -113,7 +113,7 @@ def test_what_is_there_is_not_created_again(store: Store) -> None:
     assert store.read("commits/a.json") == b"third"
 
 
-def test_a_file_is_swapped_only_for_the_version_that_was_seen(store: Store) -> None:
+def test_a_file_is_swapped_only_if_its_version_is_unchanged(store: Store) -> None:
     assert store.look("record.json") is None
     assert not store.swap("record.json", b"never", "another")
     assert store.swap("record.json", b"first", None)
@@ -125,14 +125,14 @@ def test_a_file_is_swapped_only_for_the_version_that_was_seen(store: Store) -> N
     assert store.read("record.json") == b"second"
 
 
-def test_what_is_not_there_is_told(store: Store) -> None:
+def test_a_missing_file_is_reported(store: Store) -> None:
     assert store.read("nothing") is None
     assert list(store.chunks("nothing")) == []
     assert store.sizes("parts") == {}
     store.delete("nothing")
 
 
-def test_a_piece_of_a_file_is_read_by_itself(store: Store) -> None:
+def test_a_piece_of_a_file_is_read_alone(store: Store) -> None:
     store.replace("parts/p", bytes(range(256)))
     assert store.span("parts/p", 10, 5) == bytes(range(10, 15))
     assert store.span("parts/p", 250, 6) == bytes(range(250, 256))
@@ -162,11 +162,11 @@ def test_folders_are_listed_with_more_files_than_a_page_holds(
 ) -> None:
     if isinstance(store, Bucket):
 
-        def of_ten(params: dict[str, Any], **_: Any) -> None:
+        def limit_page(params: dict[str, Any], **_: Any) -> None:
             params["MaxKeys"] = 10  # as the service does after 1,000
 
         events = request.getfixturevalue("s3").meta.events
-        events.register("provide-client-params.s3.ListObjectsV2", of_ten)
+        events.register("provide-client-params.s3.ListObjectsV2", limit_page)
     for number in range(35):
         store.replace(f"commits/{number}", b"x" * (number % 3))
     store.replace("commits-of-others/1", b"")
@@ -187,12 +187,12 @@ def test_of_twenty_writers_one_creates_and_no_reader_sees_half(tmp_path: Path) -
             if store.create(name, b"%d" % number * 100_000):
                 wins.append(number)
 
-        seen = []
+        contents = []
 
-        def look(name: str = name, gate=gate, seen: list = seen) -> None:
+        def look(name: str = name, gate=gate, contents: list = contents) -> None:
             gate.wait()
             for _ in range(50):
-                seen.append(store.read(name))
+                contents.append(store.read(name))
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(20)]
         threads.append(threading.Thread(target=look))
@@ -201,14 +201,14 @@ def test_of_twenty_writers_one_creates_and_no_reader_sees_half(tmp_path: Path) -
         for thread in threads:
             thread.join()
         assert len(wins) == 1
-        whole = b"%d" % wins[0] * 100_000
-        assert store.read(name) == whole
-        assert set(seen) <= {None, whole}
+        complete = b"%d" % wins[0] * 100_000
+        assert store.read(name) == complete
+        assert set(contents) <= {None, complete}
     assert [path.name for path in (tmp_path / "commits").iterdir() if "tmp" in path.name] == []
 
 
 def part_of(journal: Journal, plan: RunPlan, *segments: int) -> Part:
-    """A closed part with as many keys of each segment as its number says, each named after it."""
+    """Return a closed part; segment n has n keys, each named after the segment."""
     sink = journal.new_part(plan, 0, 0)
     for segment in segments:
         sink.write(segment, [{"pk": {"B": b"%d-%d" % (segment, n)}} for n in range(segment)])
@@ -220,7 +220,7 @@ def part_of(journal: Journal, plan: RunPlan, *segments: int) -> Part:
     ("format_", "packed"),
     [("text", False), ("jsonl", False), ("csv", False), ("jsonl", True), ("csv", True)],
 )
-def test_a_part_tells_the_segment_of_each_key(store: Store, format_: str, packed: bool) -> None:
+def test_a_part_knows_the_segment_of_each_key(store: Store, format_: str, packed: bool) -> None:
     journal = Journal(store)
     plan = plan_of(format=format_, gzip=packed)
     part = part_of(journal, plan, 3, 1, 3, 2)
@@ -238,14 +238,14 @@ def test_a_part_tells_the_segment_of_each_key(store: Store, format_: str, packed
     assert all(key["pk"]["B"].startswith(b"%d-" % segment) for segment, key in everything)
 
 
-def test_no_key_no_part(journal: Journal) -> None:
+def test_a_part_without_keys_is_not_written(journal: Journal) -> None:
     assert journal.new_part(plan_of(), 0, 0).close() == ()
     assert journal.store.sizes("parts") == {}
 
 
 @pytest.mark.parametrize("harm", ["cut", "one line", "longer", "other", "gone", "empty"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, packed: bool) -> None:
+def test_a_damaged_part_is_reported(store: Store, harm: str, packed: bool) -> None:
     journal = Journal(store)
     plan = plan_of(gzip=packed)
     part = part_of(journal, plan, 1_000)
@@ -267,7 +267,7 @@ def test_a_harmed_part_is_told_however_it_was_harmed(store: Store, harm: str, pa
         journal.check_content([part])
 
 
-def test_sweeping_leaves_what_is_committed(store: Store) -> None:
+def test_sweeping_leaves_the_committed_parts(store: Store) -> None:
     journal = Journal(store)
     first, *_ = [part_of(journal, plan_of(gzip=packed), 1) for packed in (True, True, False)]
     assert journal.sweep([first]) == 2
@@ -284,7 +284,7 @@ def test_plan_commit_and_checkpoint_survive_json(journal: Journal) -> None:
 
 
 def test_a_second_run_or_attempt_in_the_same_place_loses(journal: Journal) -> None:
-    """But not an attempt whose answer was lost: S3 creates the commit, and the SDK asks again."""
+    """An attempt whose answer was lost wins: S3 creates the commit, and the SDK sends it again."""
     assert journal.begin(plan_of())
     assert not journal.begin(plan_of(id="other"))
     assert journal.commit(commit_of("first"))
@@ -293,7 +293,7 @@ def test_a_second_run_or_attempt_in_the_same_place_loses(journal: Journal) -> No
     assert [commit.attempt for commit in journal.commits(0)] == ["first"]
 
 
-def test_a_damaged_file_is_told_by_its_name(journal: Journal) -> None:
+def test_a_damaged_file_is_reported_by_name(journal: Journal) -> None:
     journal.store.create("commits/g00000-s000000.json", b"{half")
     with pytest.raises(BrokenPromise, match=r"s000000\.json is damaged"):
         list(journal.commits(0))
@@ -312,7 +312,7 @@ def test_a_plan_with_an_unknown_value_is_refused(journal: Journal, field: str, v
         journal.plan()
 
 
-def test_a_late_summary_does_not_take_the_manifest_back(journal: Journal) -> None:
+def test_a_late_summary_does_not_replace_the_manifest(journal: Journal) -> None:
     journal.write_summary({"finished": False})
     assert not journal.is_finished()
     journal.write_summary({"finished": True})
@@ -320,14 +320,14 @@ def test_a_late_summary_does_not_take_the_manifest_back(journal: Journal) -> Non
     assert journal.is_finished()
 
 
-def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
+def test_the_manifest_counts_the_commits_and_the_planning() -> None:
     part = Part.from_json(
         {"name": "p", "size": 9, "sha256": "x", "header": 0, "blocks": [[1, 2, 4], [0, 3, 5]]}
     )
     plan = plan_of(segments=2, planning=Usage(requests=1, read_units=0.5), planning_seconds=0.5)
-    told = manifest(plan, Totals(plan, [commit_of("a", (part,), 2)]), True, "now")
-    assert (told["keys"], told["requests"], told["read_units"]) == (5, 4, 2.0)
-    assert told["segments"] == {
+    summary = manifest(plan, Totals(plan, [commit_of("a", (part,), 2)]), True, "now")
+    assert (summary["keys"], summary["requests"], summary["read_units"]) == (5, 4, 2.0)
+    assert summary["segments"] == {
         "total": 2,
         "ended": 2,
         "most_keys": 3,
@@ -335,8 +335,8 @@ def test_the_manifest_counts_what_the_commits_say_and_the_planning() -> None:
         "skew": 1.2,
         "keys": [3, 2],
     }
-    assert told["seconds"] == 1.5
-    assert "2026-08" in told["price"]
+    assert summary["seconds"] == 1.5
+    assert "2026-08" in summary["price"]
 
 
 def test_a_directory_is_empty_until_it_has_a_run(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_only_one_process_works_on_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_process_that_inherited_the_lock_does_not_keep_it(tmp_path: Path) -> None:
-    """As a fork of the caller's does, or a program between its fork and its exec."""
+    """A fork of the caller inherits it, and so does a program between its fork and its exec."""
     first, second = Directory(tmp_path), Directory(tmp_path)
     first.lock()
     program = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
@@ -370,7 +370,7 @@ def test_a_process_that_inherited_the_lock_does_not_keep_it(tmp_path: Path) -> N
 
 
 class Failing:
-    """An S3 client whose calls fail as told, before any that reach S3."""
+    """An S3 client whose first calls raise these failures. Later calls reach S3."""
 
     def __init__(self, client: Any, *failures: Exception) -> None:
         self._client = client
@@ -392,10 +392,8 @@ def refusal(code: str, status: int) -> ClientError:
     )
 
 
-def test_a_conflict_of_conditional_puts_is_tried_again(
-    s3: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """409 ConditionalRequestConflict: another put of the name was under way; nobody has won."""
+def test_conflicting_conditional_puts_are_retried(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """409 ConditionalRequestConflict: another put of the name was in flight, and nobody has won."""
     monkeypatch.setattr(bucket_module, "repeat", partial(repeat, sleep=lambda seconds: None))
     conflict = refusal("ConditionalRequestConflict", 409)
     assert Bucket(Failing(s3, conflict, conflict), BUCKET, "").create("a", b"1")
@@ -405,7 +403,7 @@ def test_a_conflict_of_conditional_puts_is_tried_again(
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "error"),
     [
         (refusal("SlowDown", 503), StoreUnavailable),
         (refusal("InternalError", 500), StoreUnavailable),
@@ -415,8 +413,8 @@ def test_a_conflict_of_conditional_puts_is_tried_again(
         (refusal("InvalidRequest", 400), AwsRefused),
     ],
 )
-def test_what_s3_refuses_is_told_as_what_it_means(
-    s3: Any, failure: Exception, told: type[Exception]
+def test_an_error_of_s3_becomes_an_error_of_the_library(
+    s3: Any, failure: Exception, error: type[Exception]
 ) -> None:
     calls = [
         lambda bucket: bucket.create("a", b""),
@@ -427,11 +425,11 @@ def test_what_s3_refuses_is_told_as_what_it_means(
         lambda bucket: bucket.open_part("a").close(),
     ]
     for call in calls:
-        with pytest.raises(told):
+        with pytest.raises(error):
             call(Bucket(Failing(s3, failure), BUCKET, ""))
 
 
-def test_no_reader_of_a_directory_trips_over_files_that_come_and_go(tmp_path: Path) -> None:
+def test_a_reader_of_a_directory_ignores_temporary_files(tmp_path: Path) -> None:
     store = Directory(tmp_path)
     store.create("commits/first", b"1")
     over = threading.Event()
@@ -450,48 +448,46 @@ def test_no_reader_of_a_directory_trips_over_files_that_come_and_go(tmp_path: Pa
 
 @pytest.mark.parametrize("operation", ["UploadPart", "CompleteMultipartUpload"])
 def test_an_upload_in_pieces_that_fails_leaves_no_pieces(s3: Any, operation: str) -> None:
-    """They would be paid for until the bucket's rule drops them; s3transfer aborts the upload."""
-    asked: list[str] = []
+    """The bucket would charge for them until its rule deletes them. s3transfer aborts uploads."""
+    operations: list[str] = []
 
-    def ask(model: Any, **_: Any) -> None:
-        asked.append(model.name)
+    def record(model: Any, **_: Any) -> None:
+        operations.append(model.name)
         if model.name == operation:
             error = {"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
             raise ClientError(error, operation)
 
-    s3.meta.events.register("before-call.s3", ask)
+    s3.meta.events.register("before-call.s3", record)
     part = Bucket(s3, BUCKET, "runs/r/").open_part("parts/large")
     part.write(b"x" * (bucket_module.PIECE_BYTES + 1))
     with pytest.raises(NotPermitted):
         part.close()
-    assert "AbortMultipartUpload" in asked
+    assert "AbortMultipartUpload" in operations
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)
 
 
 SEGMENTS = 10
 GROUPS = 2
-"""Of a run that is checked segment by segment, by name: what sums alone would let through."""
+"""The segments and groups of a run whose segments are checked by name, not only by their sum."""
 
 
-def commit(group: int, place: int, still: set[int], ended: int, held: tuple[int, ...] = ()):
-    blocks = tuple((segment, 1, 1) for segment in held)
+def commit(group: int, place: int, unread: set[int], ended: int, filled: tuple[int, ...] = ()):
+    blocks = tuple((segment, 1, 1) for segment in filled)
     parts = (Part("p", len(blocks), "", 0, blocks),) if blocks else ()
-    checkpoint = Checkpoint(place, dict.fromkeys(still, BEGINNING))
+    checkpoint = Checkpoint(place, dict.fromkeys(unread, BEGINNING))
     return commit_of("a", parts, ended, group=group, checkpoint=checkpoint)
 
 
-def whole_run(plan: RunPlan) -> list[Commit]:
-    """Each group in three commits; one segment stays open from each commit to the next."""
+def complete_run(plan: RunPlan) -> list[Commit]:
+    """Return three commits of each group. One segment remains open from each commit to the next."""
     commits = []
     for group in range(plan.groups):
         order = list(group_order(group, plan.groups, plan.segments))
-        stands = [0, 2, 4, len(order)]
-        still: set[int] = set()
-        for before, place in pairwise(stands):
-            begun = set(order[before:place])
-            worked = still | begun
-            still = {order[place - 1]} if place < len(order) else set()
-            commits.append(commit(group, place, still, len(worked - still), tuple(worked)))
+        unread: set[int] = set()
+        for previous, place in pairwise([0, 2, 4, len(order)]):
+            active = unread | set(order[previous:place])
+            unread = {order[place - 1]} if place < len(order) else set()
+            commits.append(commit(group, place, unread, len(active - unread), tuple(active)))
     return commits
 
 
@@ -500,24 +496,24 @@ def plan() -> RunPlan:
     return plan_of(SEGMENTS, groups=GROUPS)
 
 
-def test_a_whole_run_has_each_segment_once(plan: RunPlan) -> None:
+def test_a_complete_run_has_each_segment_once(plan: RunPlan) -> None:
     ended = EndedSegments(plan)
-    for commit in whole_run(plan):
+    for commit in complete_run(plan):
         ended.add(commit)
     ended.check_complete()
 
 
-def test_a_missing_end_is_told_by_the_segments_name(plan: RunPlan) -> None:
+def test_a_segment_without_an_end_is_reported_by_name(plan: RunPlan) -> None:
     ended = EndedSegments(plan)
-    for each in whole_run(plan)[:-1]:
+    for each in complete_run(plan)[:-1]:
         ended.add(each)
     last = list(group_order(1, GROUPS, SEGMENTS))[-1]
     with pytest.raises(BrokenPromise, match=rf"{last} \(0 times\).* Do not use its result"):
         ended.check_complete()
 
 
-def test_sums_that_are_right_do_not_hide_a_segment_that_was_ended_twice(plan: RunPlan) -> None:
-    """A segment that is dropped, and another that is ended again, leave the count as it was."""
+def test_a_correct_sum_does_not_hide_a_segment_that_was_ended_twice(plan: RunPlan) -> None:
+    """A segment that is skipped, and another that is ended twice, leave the count unchanged."""
     order = list(group_order(0, GROUPS, SEGMENTS))
     ended = EndedSegments(plan)
     ended.add(commit(0, 2, set(), 2))
@@ -526,21 +522,21 @@ def test_sums_that_are_right_do_not_hide_a_segment_that_was_ended_twice(plan: Ru
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (commit(0, 2, set(), 1), "ended 1 segment by its count, 2 by name"),
         (commit(0, 6, set(), 6), "is at place 6"),
         (commit(2, 0, set(), 0), "is at place 0"),
         (commit(0, 0, {3}, 0), "has read segment 3"),
-        (commit(0, 1, set(), 1, held=(7,)), "has read segment 7"),
+        (commit(0, 1, set(), 1, filled=(7,)), "has read segment 7"),
     ],
 )
-def test_a_commit_that_cannot_be_is_told(plan: RunPlan, wrong: Commit, told: str) -> None:
-    with pytest.raises(BrokenPromise, match=told):
+def test_an_impossible_commit_is_reported(plan: RunPlan, wrong: Commit, message: str) -> None:
+    with pytest.raises(BrokenPromise, match=message):
         EndedSegments(plan).add(wrong)
 
 
-def test_places_do_not_go_back(plan: RunPlan) -> None:
+def test_places_never_decrease(plan: RunPlan) -> None:
     ended = EndedSegments(plan)
     ended.add(commit(0, 2, set(), 2))
     with pytest.raises(BrokenPromise, match="is at place 1"):
@@ -580,34 +576,34 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.fixture
 def both(s3: Any) -> tuple[Any, Any]:
-    """moto's S3, and the S3 in memory of other tests, which answers as moto's does."""
+    """Return moto's S3, and the S3 in memory that other tests use instead of it."""
     return s3, MemoryS3(BUCKET)
 
 
-def told(client: Any, operation: str, asked: dict[str, Any]) -> Any:
-    """What is the same of an answer whenever it is given."""
+def answer_of(client: Any, operation: str, arguments: dict[str, Any]) -> Any:
+    """Return the parts of an answer, or of an error, that do not depend on the time."""
     try:
-        answer = dict(getattr(client, operation)(**asked))
+        answer = dict(getattr(client, operation)(**arguments))
     except ClientError as error:
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
         return error.operation_name, error.response["Error"]["Code"], status
-    same = ("ETag", "ContentLength", "ContentRange", "KeyCount", "IsTruncated", "Prefix")
-    found = {name: answer[name] for name in same if name in answer}
-    found["status"] = answer["ResponseMetadata"]["HTTPStatusCode"]
+    fields = ("ETag", "ContentLength", "ContentRange", "KeyCount", "IsTruncated", "Prefix")
+    parts = {name: answer[name] for name in fields if name in answer}
+    parts["status"] = answer["ResponseMetadata"]["HTTPStatusCode"]
     if "Body" in answer:
-        found["body"] = b"".join(answer["Body"].iter_chunks(3))
-        found["changed"] = answer["LastModified"].tzinfo is not None
+        parts["body"] = b"".join(answer["Body"].iter_chunks(3))
+        parts["changed"] = answer["LastModified"].tzinfo is not None
     if "Contents" in answer:
-        found["contents"] = [
+        parts["contents"] = [
             {name: entry[name] for name in ("Key", "Size", "ETag")} for entry in answer["Contents"]
         ]
-    return found
+    return parts
 
 
-def test_each_call_is_answered_alike(both: tuple[Any, Any]) -> None:
+def test_both_answer_each_call_alike(both: tuple[Any, Any]) -> None:
     moto, memory = both
-    for operation, asked in CALLS:
-        assert told(memory, operation, asked) == told(moto, operation, asked), (operation, asked)
+    for call in CALLS:
+        assert answer_of(memory, *call) == answer_of(moto, *call), call
 
 
 def test_pages_and_uploads_are_alike(both: tuple[Any, Any]) -> None:

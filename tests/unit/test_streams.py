@@ -1,4 +1,4 @@
-"""A keeper's event source mapping, the outages that CloudWatch shows, and its failure queue."""
+"""Check a keeper's event source mapping, its outages by CloudWatch, and its failure queue."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ STREAM = "arn:aws:dynamodb:us-east-1:111122223333:table/Orders/stream/2026-11-01
 
 
 def attached(lambdas: FakeLambda) -> dict[str, Any]:
-    """The one mapping, as soon as it is at work."""
+    """Return the mapping, after the attempts that it takes to enable it."""
     mappings = Mappings(lambdas, KEEPER, QUEUE)
     looks = 0
     while not mappings.attach(STREAM):
@@ -37,19 +37,19 @@ def attached(lambdas: FakeLambda) -> dict[str, Any]:
     return mapping
 
 
-def test_no_record_is_given_up_for_its_age() -> None:
-    """The stream may have been on for a day, and it begins with the oldest of its records."""
+def test_no_record_is_dropped_because_of_its_age() -> None:
+    """The stream may have been on for a day, and the mapping begins with its oldest record."""
     mapping = attached(FakeLambda())
     assert mapping["StartingPosition"] == "TRIM_HORIZON"
     assert mapping["MaximumRecordAgeInSeconds"] == -1
-    assert 0 < mapping["MaximumRetryAttempts"] < 100, "what bounds a poison record"
+    assert 0 < mapping["MaximumRetryAttempts"] < 100, "retries of a poison record are limited"
 
 
 def test_a_quiet_table_pays_no_invocation_for_each_record() -> None:
     assert 1 <= attached(FakeLambda())["MaximumBatchingWindowInSeconds"] <= 2
 
 
-def test_a_mapping_of_an_older_version_is_mended_and_one_of_this_is_left_alone() -> None:
+def test_a_mapping_of_an_older_version_is_updated_once() -> None:
     lambdas = FakeLambda()
     older = {"MaximumRecordAgeInSeconds": 21_600, "MaximumBatchingWindowInSeconds": 0}
     lambdas.create_event_source_mapping(
@@ -58,7 +58,7 @@ def test_a_mapping_of_an_older_version_is_mended_and_one_of_this_is_left_alone()
     mapping = attached(lambdas)
     assert mapping["MaximumRecordAgeInSeconds"] == -1
     assert mapping["MaximumBatchingWindowInSeconds"] == 2
-    assert mapping["MaximumRetryAttempts"] == 3, "as somebody has set it"
+    assert mapping["MaximumRetryAttempts"] == 3, "the value of the user remains"
     changes = lambdas.changes
     attached(lambdas)
     assert lambdas.changes == changes
@@ -90,21 +90,27 @@ def client() -> Iterator[Any]:
         yield boto3.client("cloudwatch", region_name="us-east-1")
 
 
-def worked(client: Any, when: datetime, age: timedelta) -> None:
-    """Lambda counts a batch of the keeper."""
+def count_batch(client: Any, when: datetime, age: timedelta) -> None:
+    """Count a batch of the keeper, as Lambda does."""
     milliseconds = age / timedelta(milliseconds=1)
     put(client, "AWS/Lambda", "IteratorAge", "FunctionName", FUNCTION, when, milliseconds)
 
 
-def written(client: Any, metric: str, when: datetime, value: float) -> None:
-    """DynamoDB counts changes of the table."""
+def count_writes(client: Any, metric: str, when: datetime, value: float) -> None:
+    """Count changes of the table, as DynamoDB does."""
     put(client, "AWS/DynamoDB", metric, "TableName", TABLE, when, value)
 
 
 def put(
-    client: Any, namespace: str, name: str, dimension: str, of: str, when: datetime, value: float
+    client: Any,
+    namespace: str,
+    name: str,
+    dimension: str,
+    entity: str,
+    when: datetime,
+    value: float,
 ) -> None:
-    dimensions = [{"Name": dimension, "Value": of}]
+    dimensions = [{"Name": dimension, "Value": entity}]
     datum = {"MetricName": name, "Dimensions": dimensions, "Timestamp": when, "Value": value}
     client.put_metric_data(Namespace=namespace, MetricData=[datum])
 
@@ -114,68 +120,68 @@ def longest(client: Any) -> float | None:
 
 
 def test_an_outage_of_a_day_that_ended_long_ago_is_seen(client: Any) -> None:
-    worked(client, VERIFICATION + timedelta(days=1), timedelta(seconds=1))
-    worked(client, VERIFICATION + timedelta(days=3), timedelta(hours=23, minutes=59))
-    worked(client, NOW - timedelta(hours=2), timedelta(seconds=1))
+    count_batch(client, VERIFICATION + timedelta(days=1), timedelta(seconds=1))
+    count_batch(client, VERIFICATION + timedelta(days=3), timedelta(hours=23, minutes=59))
+    count_batch(client, NOW - timedelta(hours=2), timedelta(seconds=1))
     assert (longest(client) or 0.0) > MOST_OUTAGE.total_seconds()
 
 
 def test_records_from_before_the_verification_are_no_outage(client: Any) -> None:
     """A new keeper begins with the last day's records, just before the verification of a build."""
-    worked(client, VERIFICATION + timedelta(minutes=5), timedelta(hours=23, minutes=59))
-    worked(client, VERIFICATION + timedelta(hours=5), timedelta(seconds=40))
+    count_batch(client, VERIFICATION + timedelta(minutes=5), timedelta(hours=23, minutes=59))
+    count_batch(client, VERIFICATION + timedelta(hours=5), timedelta(seconds=40))
     assert longest(client) == 40.0
 
 
 def test_an_outage_that_began_with_the_verification_is_seen(client: Any) -> None:
-    worked(client, VERIFICATION + timedelta(hours=24), timedelta(hours=23, minutes=59))
+    count_batch(client, VERIFICATION + timedelta(hours=24), timedelta(hours=23, minutes=59))
     assert (longest(client) or 0.0) > MOST_OUTAGE.total_seconds()
 
 
 def test_a_table_that_nobody_wrote_to_has_no_batches(client: Any) -> None:
     assert longest(client) == 0.0
-    written(client, WRITES, VERIFICATION + timedelta(days=1), 0.0)
-    written(client, WRITES, VERIFICATION - timedelta(days=1), 7.0)
+    count_writes(client, WRITES, VERIFICATION + timedelta(days=1), 0.0)
+    count_writes(client, WRITES, VERIFICATION - timedelta(days=1), 7.0)
     assert longest(client) == 0.0
 
 
-def test_a_batch_that_hides_its_oldest_records_hides_no_outage(client: Any) -> None:
-    """After two days one batch has all records of the last day; the youngest is a second old."""
-    worked(client, VERIFICATION + timedelta(hours=2), timedelta(seconds=1))
-    worked(client, VERIFICATION + timedelta(hours=50), timedelta(seconds=1))
+def test_a_batch_that_hides_its_oldest_records_does_not_hide_an_outage(client: Any) -> None:
+    """One batch after two days has all records of the last day; the youngest is a second old."""
+    count_batch(client, VERIFICATION + timedelta(hours=2), timedelta(seconds=1))
+    count_batch(client, VERIFICATION + timedelta(hours=50), timedelta(seconds=1))
     for hours in range(51, 9 * 24, 10):
-        worked(client, VERIFICATION + timedelta(hours=hours), timedelta(seconds=1))
-    assert longest(client) == 1.0, "nothing was written meanwhile"
-    written(client, WRITES, VERIFICATION + timedelta(hours=20), 3.0)
+        count_batch(client, VERIFICATION + timedelta(hours=hours), timedelta(seconds=1))
+    assert longest(client) == 1.0, "nothing was written since then"
+    count_writes(client, WRITES, VERIFICATION + timedelta(hours=20), 3.0)
     assert longest(client) is None
 
 
-def test_writes_in_the_first_hour_that_no_batch_brought_are_unknown(client: Any) -> None:
-    written(client, WRITES, VERIFICATION + timedelta(minutes=5), 1.0)
+def test_writes_in_the_first_hour_without_a_batch_are_unknown(client: Any) -> None:
+    count_writes(client, WRITES, VERIFICATION + timedelta(minutes=5), 1.0)
     assert longest(client) is None
 
 
 def test_writes_in_hours_with_batches_are_no_outage(client: Any) -> None:
     for hours in range(0, 9 * 24, 19):
-        worked(client, VERIFICATION + timedelta(hours=hours), timedelta(seconds=1))
-        written(client, WRITES, VERIFICATION + timedelta(hours=hours + 1), 1.0)
+        count_batch(client, VERIFICATION + timedelta(hours=hours), timedelta(seconds=1))
+        count_writes(client, WRITES, VERIFICATION + timedelta(hours=hours + 1), 1.0)
     assert longest(client) == 1.0
 
 
 @pytest.mark.parametrize("metric", [WRITES, "TimeToLiveDeletedItemCount"])
-def test_no_batch_of_a_table_with_changes_is_unknown(client: Any, metric: str) -> None:
-    written(client, metric, VERIFICATION + timedelta(days=1), 1.0)
+def test_changes_without_any_batch_are_unknown(client: Any, metric: str) -> None:
+    count_writes(client, metric, VERIFICATION + timedelta(days=1), 1.0)
     assert longest(client) is None
 
 
 @pytest.mark.parametrize("refused", ["AWS/Lambda", "AWS/DynamoDB"])
 def test_metrics_that_may_not_be_read_are_unknown(client: Any, refused: str) -> None:
     class Denied:
-        def get_metric_statistics(self, **asked: Any) -> Any:
-            if asked["Namespace"] == refused:
+        def get_metric_statistics(self, **arguments: Any) -> Any:
+            if arguments["Namespace"] == refused:
                 error = {"Code": "AccessDenied", "Message": "not authorized"}
                 raise ClientError({"Error": error}, "GetMetricStatistics")
-            return client.get_metric_statistics(**asked)
+            return client.get_metric_statistics(**arguments)
 
     assert longest(Denied()) is None
 
@@ -192,7 +198,7 @@ MESSAGE = {"MessageId": "m", "ReceiptHandle": "r", "Body": BODY}
 
 @dataclass
 class Queue:
-    """A queue with one message; events: what has happened, in order."""
+    """A queue with one message, and the events in their order."""
 
     events: list[str] = field(default_factory=list)
 
@@ -208,16 +214,16 @@ class ForgetfulStream:
         raise ClientError({"Error": {"Code": "TrimmedDataAccessException"}}, "GetShardIterator")
 
 
-def worked_off(queue: Queue, withdraw: Callable[[], None] | None) -> Reworked:
+def process_queue(queue: Queue, withdraw: Callable[[], None] | None) -> Reworked:
     letters = DeadLetters(queue, ForgetfulStream(), "url", "Orders")
     return letters.work(lambda records, on_failure: BatchResult(0, 0, ()), withdraw)
 
 
 def test_trust_is_withdrawn_before_a_message_is_deleted_unprocessed() -> None:
     queue = Queue()
-    done = worked_off(queue, lambda: queue.events.append("withdrawn"))
+    result = process_queue(queue, lambda: queue.events.append("withdrawn"))
     assert queue.events == ["withdrawn", "deleted"]
-    assert (done.forgotten, done.discarded, done.is_clear) == (1, 1, True)
+    assert (result.forgotten, result.discarded, result.is_clear) == (1, 1, True)
 
 
 def test_a_message_stays_if_trust_cannot_be_withdrawn() -> None:
@@ -226,11 +232,11 @@ def test_a_message_stays_if_trust_cannot_be_withdrawn() -> None:
 
     queue = Queue()
     with pytest.raises(IndexBusy):
-        worked_off(queue, withdraw)
+        process_queue(queue, withdraw)
     assert queue.events == []
 
 
 def test_a_message_stays_if_nobody_asked_to_discard_it() -> None:
     queue = Queue()
-    assert not worked_off(queue, None).is_clear
+    assert not process_queue(queue, None).is_clear
     assert queue.events == []

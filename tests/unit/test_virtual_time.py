@@ -1,4 +1,4 @@
-"""The clock for threads: who sleeps returns at his moment, in turn, and nothing deadlocks."""
+"""Check the virtual clock: threads wake in the order of their times, and nothing deadlocks."""
 
 import hashlib
 import threading
@@ -16,8 +16,8 @@ def steps(
     clock: VirtualClock, log: list[tuple[float, str]], name: str, *seconds: float
 ) -> Callable[[], str]:
     def work() -> str:
-        for each in seconds:
-            clock.sleep(each)
+        for duration in seconds:
+            clock.sleep(duration)
             log.append((clock.monotonic() - EPOCH, name))
         return name
 
@@ -60,7 +60,7 @@ def test_one_thread_runs_at_a_time() -> None:
     clock.run([work] * 8)
 
 
-def test_those_of_one_moment_run_together_if_told_so() -> None:
+def test_threads_of_the_same_moment_run_together_if_requested() -> None:
     clock = VirtualClock(together=True)
     gate = threading.Barrier(4)
 
@@ -87,7 +87,7 @@ def test_the_first_error_ends_all_and_is_raised() -> None:
     with pytest.raises(KeyError, match="five"):
         clock.run([forever, fail, forever])
     assert clock.monotonic() == EPOCH + 5
-    assert clock.run([lambda: 7]) == [7]  # and the clock goes on
+    assert clock.run([lambda: 7]) == [7]  # the clock still works
 
 
 def test_a_thread_waits_for_a_pool_that_sleeps() -> None:
@@ -105,7 +105,7 @@ def test_a_thread_waits_for_a_pool_that_sleeps() -> None:
     ]
 
 
-def test_a_pool_of_the_clock_needs_no_looking() -> None:
+def test_a_pool_of_the_clock_needs_no_polling() -> None:
     clock = VirtualClock()
     log: list[tuple[float, str]] = []
 
@@ -139,50 +139,50 @@ def test_a_thread_waits_for_a_lock_whose_holder_sleeps() -> None:
     assert log == [10, 20, 30, 40, 50, 60]
 
 
-def test_who_is_ready_to_run_is_not_waiting() -> None:
-    """Not even on a machine that gives it no turn for seconds."""
-    begun, over = threading.Event(), threading.Event()
-    much = bytes(1 << 24)
+def test_a_thread_that_is_ready_to_run_is_not_waiting() -> None:
+    """This holds even on a machine that does not schedule the thread for seconds."""
+    started, stop = threading.Event(), threading.Event()
+    content = bytes(1 << 24)
 
     def work() -> None:
-        while not over.is_set():
-            begun.set()
-            hashlib.sha256(much)
+        while not stop.is_set():
+            started.set()
+            hashlib.sha256(content)
 
     thread = threading.Thread(target=work)
     thread.start()
-    begun.wait()
+    started.wait()
     try:
         while not virtual_time._others_run():
             pass
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
-def test_a_block_of_work_by_a_strange_thread_takes_no_time() -> None:
+def test_a_block_of_work_by_another_thread_takes_no_time() -> None:
     clock = VirtualClock()
-    seen: list[float] = []
+    times: list[float] = []
 
     def work() -> None:
         entered = threading.Event()
 
-        def strange() -> None:
+        def other_thread() -> None:
             with clock.worker():
                 entered.set()
                 until = time.monotonic() + 0.2
                 while time.monotonic() < until:
                     time.sleep(0)
-                seen.append(clock.monotonic() - EPOCH)
+                times.append(clock.monotonic() - EPOCH)
 
-        thread = threading.Thread(target=strange)
+        thread = threading.Thread(target=other_thread)
         thread.start()
         entered.wait()
         clock.sleep(3)
         thread.join()
 
     clock.run([work])
-    assert seen == [0]
+    assert times == [0]
 
 
 def test_without_a_run_a_sleep_returns_at_once() -> None:

@@ -1,4 +1,4 @@
-"""The short way sends and understands what boto3's client does."""
+"""Check that Keyhop's transport sends and understands what boto3's client does."""
 
 import json
 from functools import cache, partial
@@ -45,7 +45,7 @@ STARTS = [
 
 
 class Http:
-    """Keeps the request, answers with a canned response; for boto3, and for Keyhop (`ask`)."""
+    """A recorder of requests with a canned response, for boto3 (`send`) and for Keyhop (`ask`)."""
 
     host = "127.0.0.1:1"
 
@@ -65,13 +65,13 @@ class Http:
         headers = HeadersDict(dict(line.split(": ", 1) for line in lines))
         assert headers["Content-Length"] == str(len(body))
         self.request = SimpleNamespace(first=first, headers=headers, body=body)
-        told = b"HTTP/1.1 %d\r\nX-Amzn-RequestId: id\r\nDate: %b\r\n"
-        told %= self.response.status_code, DATE.encode()
-        return Answer(self.response.status_code, told, self.response.content)
+        response_head = b"HTTP/1.1 %d\r\nX-Amzn-RequestId: id\r\nDate: %b\r\n"
+        response_head %= self.response.status_code, DATE.encode()
+        return Answer(self.response.status_code, response_head, self.response.content)
 
 
 def client_of(http: Any, *token: str, region: str = "us-east-1") -> Client:
-    """Keyhop's client, above connections of a test."""
+    """Return Keyhop's client with the connections of a test."""
     client = Client(region, lambda: SimpleNamespace(exceptions=exceptions()))
     client.send_by(http, Credentials("AKID", "secret", *token))
     return client
@@ -85,7 +85,7 @@ def exceptions() -> Any:
 def both(
     body: Any, status: int = 200, operation: str = "scan", **parameters: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """What the wire and boto3's client send, and what they make of the answer."""
+    """Return the request of the transport, that of boto3's client, and both results."""
     ours, theirs = Http(body, status), Http(body, status)
     client = boto3.client(
         "dynamodb",
@@ -144,7 +144,7 @@ def test_a_session_token_is_sent_and_signed() -> None:
         {"Items": [{"a": {"B": "AA=="}, "b": {"S": "AA=="}}], "Count": 1, "ScannedCount": 1},
     ],
 )
-def test_a_page_means_what_boto3_makes_of_it(body: Any) -> None:
+def test_a_page_is_parsed_as_boto3_does(body: Any) -> None:
     *_, ours, theirs = both(body, **PARAMETERS)
     theirs.pop("ResponseMetadata")
     assert ours == theirs
@@ -180,15 +180,17 @@ def test_errors_have_the_code_and_status_that_boto3_gives_them(body: Any, status
     assert ours.response["ResponseMetadata"]["HTTPStatusCode"] == status
 
 
-def test_whose_clock_is_wrong_hears_the_services_time() -> None:
-    """It is in the answer's header, which boto3 hands on too."""
+def test_a_wrong_clock_is_reported_with_the_time_of_the_service() -> None:
+    """The time is in a header of the response, which boto3 passes on too."""
     body = {
         "__type": "com.amazon.coral.service#InvalidSignatureException",
         "message": "Signature expired: 20261122T070500Z is now earlier than 20261122T082000Z "
         "(20261122T082500Z - 5 min.)",
     }
     *_, ours, theirs = both(body, 400, **PARAMETERS)
-    headers = [one.response["ResponseMetadata"]["HTTPHeaders"]["date"] for one in (ours, theirs)]
+    headers = [
+        error.response["ResponseMetadata"]["HTTPHeaders"]["date"] for error in (ours, theirs)
+    ]
     assert headers == [DATE, DATE]
     assert str(explained(ours, Endpoint())) == str(explained(theirs, Endpoint()))
     assert "The clock of this machine is 80 minutes behind" in str(explained(ours, Endpoint()))
@@ -202,7 +204,7 @@ def test_whose_clock_is_wrong_hears_the_services_time() -> None:
         *(("get_item", {"Key": KEY}, body) for body in (b"", b"<html>", b"[]")),
     ],
 )
-def test_an_answer_that_is_none_is_taken_for_a_broken_connection(
+def test_an_invalid_answer_counts_as_a_broken_connection(
     operation: str, more: dict[str, Any], body: Any
 ) -> None:
     with pytest.raises(HTTPClientError) as raised:
@@ -210,8 +212,8 @@ def test_an_answer_that_is_none_is_taken_for_a_broken_connection(
     assert is_transient(raised.value)
 
 
-def test_an_error_that_is_json_but_no_object() -> None:
-    """boto3's own parser stumbles over it."""
+def test_an_error_that_is_json_but_not_an_object_is_raised() -> None:
+    """boto3's parser fails on such an error."""
     with pytest.raises(ClientError) as raised:
         client_of(Http(b'"text"', 502)).call("scan", TableName="Orders")
     assert raised.value.response["Error"]["Code"] == "502"
@@ -219,7 +221,7 @@ def test_an_error_that_is_json_but_no_object() -> None:
 
 @pytest.fixture
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Credentials of the environment."""
+    """Set credentials in the environment."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name.upper(), value)
 
@@ -237,7 +239,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://example.com", {"http_proxy": "http://127.0.0.1:2", "no_proxy": "*"}, True),
     ],
 )
-def test_boto3_is_used_where_botocore_alone_knows_how(
+def test_boto3_is_used_for_addresses_that_need_botocore(
     url: str, environment: dict[str, str], is_short: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "https_proxy", "no_proxy"):
@@ -253,8 +255,8 @@ def test_boto3_is_used_where_botocore_alone_knows_how(
 def test_the_address_is_that_of_boto3s_client(partition: str) -> None:
     session = botocore.session.Session()
     for region in session.get_available_regions("dynamodb", partition):
-        made = session.create_client("dynamodb", region_name=region, **SECRETS)
-        assert _usual_url(session, region) == made.meta.endpoint_url
+        client = session.create_client("dynamodb", region_name=region, **SECRETS)
+        assert _usual_url(session, region) == client.meta.endpoint_url
 
 
 @pytest.mark.usefixtures("secrets")
@@ -267,21 +269,21 @@ def test_the_address_is_that_of_boto3s_client(partition: str) -> None:
         {"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:3"},
     ],
 )
-def test_an_address_that_is_configured_is_boto3s_to_find(
+def test_a_configured_address_is_left_to_boto3(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     session = botocore.session.Session()
     assert _usual_url(session, "us-east-1") is None
-    made = session.create_client("dynamodb", region_name="us-east-1", **SECRETS)
+    client = session.create_client("dynamodb", region_name="us-east-1", **SECRETS)
     connections = dynamodb_client(Endpoint(region="us-east-1"))._connections
-    assert connections.host in made.meta.endpoint_url
+    assert connections.host in client.meta.endpoint_url
 
 
 @pytest.mark.usefixtures("secrets")
-def test_a_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through boto3's client; nobody listens there."""
+def test_a_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """boto3's client connects to the proxy, where nothing listens."""
     monkeypatch.setenv("http_proxy", URL)
     monkeypatch.setenv("no_proxy", "")
     client = dynamodb_client(Endpoint(region="us-east-1", url="http://example.com"))
@@ -290,9 +292,7 @@ def test_a_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("secrets")
-def test_the_certificates_that_botocore_is_told_to_trust(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_configured_bundles_are_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
     client = dynamodb_client(Endpoint(region="us-east-1", url="https://127.0.0.1:1"))
     assert client._connections.ca_bundle == str(tmp_path / "none.pem")
@@ -352,15 +352,15 @@ CALLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_other_calls_are_those_of_boto3(
     operation: str, parameters: dict[str, Any], answer: dict[str, Any]
 ) -> None:
-    ours, theirs, understood, by_boto3 = both(answer, 200, operation, **parameters)
+    ours, theirs, result, by_boto3 = both(answer, 200, operation, **parameters)
     assert json.loads(ours.body) == json.loads(theirs.body)
     assert ours.headers["X-Amz-Target"] == theirs.headers["X-Amz-Target"].decode()
-    by_boto3["ResponseMetadata"].pop("MaxAttemptsReached")  # there, one is the most
-    assert understood == by_boto3
-    assert understood["ResponseMetadata"]["HTTPStatusCode"] == 200
+    by_boto3["ResponseMetadata"].pop("MaxAttemptsReached")  # one is the maximum in this test
+    assert result == by_boto3
+    assert result["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
-def test_what_stands_in_the_way_of_a_write_is_told_as_by_boto3() -> None:
+def test_a_failed_condition_is_reported_as_boto3_does() -> None:
     body = {
         "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
         "Message": "The conditional request failed",
@@ -376,6 +376,6 @@ def test_what_stands_in_the_way_of_a_write_is_told_as_by_boto3() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"Limit": "8"}, {"Limt": 8}, {"ExclusiveStartKey": {"pk": {"S": 1}}}, {"Limit": 0}]
 )
-def test_what_production_sends_unchecked_is_checked_in_these_tests(wrong: Any) -> None:
+def test_these_tests_validate_parameters_that_production_sends_unchecked(wrong: Any) -> None:
     with pytest.raises(AssertionError, match=f"parameter|range|{next(iter(wrong))}"):
         client_of(Http({"Items": []})).call("scan", TableName="T", **wrong)
