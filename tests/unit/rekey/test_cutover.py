@@ -360,8 +360,8 @@ def test_a_drain_that_was_too_slow_in_the_rehearsal_is_refused() -> None:
     world = World()
     world.side.item = replace(world.side.item, freeze_limit=5.0)
     change = world.change("destination")
-    (found,) = world.run(change.run)
-    assert found.action == "refused"
+    (result,) = world.run(change.run)
+    assert result.action == "refused"
     assert world.side.item.stage == "open"
 
 
