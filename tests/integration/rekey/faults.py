@@ -8,14 +8,8 @@ from typing import Any
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 Fate = str | None
-"""The fate of a request.
-
-throttled  the service refuses the request
-lost       the request takes effect, but its answer is lost
-late       the request takes effect at `land`, and its answer is lost
-killed     the process is killed and sends no more requests
-None       the request succeeds
-"""
+"""A request succeeds (None), is throttled, or takes effect without an answer, at once (lost) or at
+`land` (late); or its process is killed and sends no more requests."""
 
 WRITES = {"put_item", "delete_item", "transact_write_items", "update_item"}
 
@@ -54,12 +48,7 @@ class Doom:
 
 @dataclass
 class Faulty:
-    """A client whose requests have the fates that a function chooses.
-
-    Attributes:
-        fate: The function, which gets an operation and its parameters.
-        calls: The requests that were sent.
-    """
+    """A client whose requests, which `calls` records, have the fates that a function chooses."""
 
     client: Any
     fate: Callable[[str, Mapping[str, Any]], Fate] = lambda operation, parameters: None

@@ -15,7 +15,7 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable
 
 from testing.databases import Database
-from tests.integration.rekey.faults import CHANGES, Doom
+from tests.integration.rekey.faults import CHANGES, Doom, Killed
 
 KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "N"))
 DAY = 86_400.0
@@ -43,14 +43,10 @@ def client_at(url: str) -> Any:
 
 @dataclass
 class Followers:
-    """Mappings that need two calls to be created, and two to be deleted.
-
-    Attributes:
-        others: Other functions that read a stream.
-    """
+    """Mappings that need two calls to be created, and two to be deleted."""
 
     streams: dict[str, str] = field(default_factory=dict)
-    others: dict[str, list[str]] = field(default_factory=dict)
+    functions: dict[str, list[str]] = field(default_factory=dict)
 
     def attach(self, stream: str) -> bool:
         is_on = self.streams.get(stream) == "Creating"
@@ -67,16 +63,12 @@ class Followers:
         return not any(name.startswith(table) for name in self.streams)
 
     def other_functions(self, stream: str) -> list[str]:
-        return self.others.get(stream, [])
+        return self.functions.get(stream, [])
 
 
 @dataclass
 class Life:
-    """The life of one pair, from its creation to its end.
-
-    Attributes:
-        now: The present time in seconds since 1970.
-    """
+    """The life of one pair; `now` is the present time in seconds since 1970."""
 
     database: Database
     pair: Pair
@@ -131,6 +123,15 @@ class Life:
     def _connection(self, client: Any = None) -> Connection:
         endpoint = Endpoint(url=self.database.url)
         return Connection(client or client_at(self.database.url), endpoint)
+
+
+def is_killed(step: Callable[[], StepResult]) -> bool:
+    """Repeat a step until it is done, and return whether its process was killed before."""
+    try:
+        until_done(step)
+    except Killed:
+        return True
+    return False
 
 
 def until_done(step: Callable[[], StepResult], limit: int = 60) -> StepResult:

@@ -13,9 +13,7 @@ from keyhop.rekey.side.layout import TTL, TURNED
 from tests.integration.rekey.pairs import Pairs, create_rekey
 
 
-def test_a_repeated_cutover_moves_the_time_to_live(
-    pairs: Pairs,
-) -> None:
+def test_a_repeated_cutover_moves_the_time_to_live(pairs: Pairs) -> None:
     expires = {"Enabled": True, "AttributeName": "expires"}
     pairs.begun(Control(serving="destination", replicating=True))
     pairs.database.create(pairs.destination)

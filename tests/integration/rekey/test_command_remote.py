@@ -33,11 +33,7 @@ def test_start_remote_records_the_deployment_for_later_commands(
     assert any("all repaired" in line for line in verified.lines)
     assert any("$0.5" in line for line in verified.lines)
     assert [machine for machine, _ in states.started] == ["RekeyBackfill", "RekeyVerify"]
-    assert states.started[0][1] == {
-        "rekey": pairs.destination,
-        "maxWriteRate": 500,
-        "maxCost": 2,
-    }
+    assert states.started[0][1] == {"rekey": pairs.destination, "maxWriteRate": 500, "maxCost": 2}
     local = pairs.rekey("verify", "--output", "verified")
     assert (local.status, "leave out --output" in local.err) == (2, True)
     assert "  stack        Keyhop" in pairs.rekey("status").lines

@@ -16,9 +16,16 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import TURNED
 
 from testing.databases import Database
-from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.learned import TABLE_SETTING, TTL_SETTING, Learned
-from tests.integration.rekey.lives import KEYS, SETS_TTL, Dying, Life, client_at, until_done
+from tests.integration.rekey.lives import (
+    KEYS,
+    SETS_TTL,
+    Dying,
+    Life,
+    client_at,
+    is_killed,
+    until_done,
+)
 
 INDEX = {
     "IndexName": "by-day",
@@ -56,11 +63,7 @@ def test_a_create_that_is_killed_at_each_change_can_be_repeated(
         dynamodb.create(name)
         life = Life(dynamodb, Pair(name, f"{name}-new", {"items": []}))
         dying = Dying(client_at(dynamodb.url), dies_at, after)
-        try:
-            until_done(life.creation(dying).step)
-        except Killed:
-            pass
-        else:
+        if not is_killed(life.creation(dying).step):
             break
         until_done(life.creation().step)
         side = life.side
@@ -94,11 +97,7 @@ def test_unknown_settings_are_left_out_if_they_are_accepted_by_name(life: Life) 
 
 @dataclass
 class Scaling:
-    """Application Auto Scaling, with a policy of a kind that Keyhop does not know.
-
-    Attributes:
-        calls: The requested operation, or the resources of new targets.
-    """
+    """Application Auto Scaling, with a policy of a kind that Keyhop does not know."""
 
     table: str
     calls: list[str] = field(default_factory=list)
@@ -127,9 +126,7 @@ class Scaling:
         self.calls.append(parameters["ResourceId"])
 
 
-def test_an_unknown_scaling_policy_is_named_and_left_out_if_it_is_accepted(
-    life: Life,
-) -> None:
+def test_an_unknown_scaling_policy_is_named_and_left_out_if_it_is_accepted(life: Life) -> None:
     scaling = Scaling(life.pair.source)
     name = "ScalingPolicies.PredictiveScalingPolicyConfiguration"
     with pytest.raises(CannotStart, match=f"accept it by {name}"):
@@ -237,20 +234,21 @@ def test_an_existing_table_with_the_name_of_the_side_table_is_left_alone(life: L
         life.creation().step()
 
 
-def test_an_empty_table_with_the_keys_is_adopted_on_request(life: Life) -> None:
+def create_destination(life: Life) -> None:
     stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
     life.database.create(
         life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=stream
     )
+
+
+def test_an_empty_table_with_the_keys_is_adopted_on_request(life: Life) -> None:
+    create_destination(life)
     until_done(life.creation(adopt=True).step)
     assert life.side.told("destination")["adopted"]
 
 
 def test_a_table_whose_items_expire_already_is_not_adopted(life: Life) -> None:
-    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-    life.database.create(
-        life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=stream
-    )
+    create_destination(life)
     life.database.client.update_time_to_live(
         TableName=life.pair.destination, TimeToLiveSpecification=SETS_TTL
     )

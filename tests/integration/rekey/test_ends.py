@@ -15,8 +15,15 @@ from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
 from testing.databases import Database
 from testing.simulation.service import failure
-from tests.integration.rekey.faults import Killed
-from tests.integration.rekey.lives import DAY, SETS_TTL, Dying, Life, client_at, until_done
+from tests.integration.rekey.lives import (
+    DAY,
+    SETS_TTL,
+    Dying,
+    Life,
+    client_at,
+    is_killed,
+    until_done,
+)
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
@@ -58,7 +65,7 @@ def test_a_stream_that_was_on_stays_on(dynamodb: Database, table_name: str) -> N
 def test_a_stream_that_another_function_reads_stays_on(life: Life) -> None:
     life.begin()
     stream = life.described(life.pair.source)["LatestStreamArn"]
-    life.followers.others[stream] = ["Search"]
+    life.followers.functions[stream] = ["Search"]
     until_done(life.ending("cancel").step)
     assert life.described(life.pair.source)["StreamSpecification"] == STREAM
 
@@ -134,9 +141,7 @@ def test_after_the_cutover_nothing_is_cancelled(life: Life) -> None:
     assert life.side.control().replicating
 
 
-def test_a_completed_destination_has_nothing_of_keyhop_and_its_items_expire(
-    life: Life,
-) -> None:
+def test_a_completed_destination_has_nothing_of_keyhop_and_its_items_expire(life: Life) -> None:
     life.begin()
     life.database.fill(
         life.pair.destination, [{"tenant": {"S": "t"}, "order": {"N": "1"}, "sk": {"S": "1"}}]
@@ -188,9 +193,7 @@ def test_a_time_to_live_that_is_still_changing_does_not_delay_that_of_the_other_
     assert "which is changing" in messages[-1]
 
 
-def test_a_cutover_by_the_command_moves_expiry_and_ignores_a_refusal(
-    life: Life,
-) -> None:
+def test_a_cutover_by_the_command_moves_expiry_and_ignores_a_refusal(life: Life) -> None:
     life.begin()
     life.cut_over()
     messages: list[str] = []
@@ -353,11 +356,7 @@ def test_an_end_that_is_killed_at_each_change_still_removes_everything(
             life.cut_over()
         delete = life.pair.destination if how == "cancel" else life.pair.source
         dying = Dying(client_at(dynamodb.url), dies_at, after)
-        try:
-            until_done(life.ending(how, dying, delete=delete).step)
-        except Killed:
-            pass
-        else:
+        if not is_killed(life.ending(how, dying, delete=delete).step):
             break
         until_done(life.ending(how, delete=delete).step)
         remaining = life.pair.source if how == "cancel" else life.pair.destination
@@ -375,11 +374,7 @@ def test_a_cancel_removes_everything_of_a_killed_create(
     for dies_at in count(1):
         life = new_life(dynamodb, f"{table_name}-{dies_at}")
         before = life.snapshot(life.pair.source)
-        try:
-            until_done(life.creation(Dying(client_at(dynamodb.url), dies_at, after)).step)
-        except Killed:
-            pass
-        else:
+        if not is_killed(life.creation(Dying(client_at(dynamodb.url), dies_at, after)).step):
             break
         until_done(life.ending("cancel", delete=life.pair.destination).step)
         assert tables_of(life) == [life.pair.source]

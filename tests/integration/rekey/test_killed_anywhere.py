@@ -1,6 +1,4 @@
-"""A job is killed at any of its requests and file operations, and its successor repeats one slice.
-
-Each slice has one page here."""
+"""A job is killed at any of its requests and file operations; its successor repeats one page."""
 
 import itertools
 import shutil
@@ -38,11 +36,7 @@ EVERY = pytest.mark.parametrize("every", [prove(3), prove_long(1)])
 
 @dataclass
 class Slices(Doom):
-    """A process to kill.
-
-    Attributes:
-        sent: The counts of requests of each committed slice and of the current one.
-    """
+    """A process to kill; `sent` counts the requests of each committed and of the current slice."""
 
     sent: list[Counter[str]] = field(default_factory=lambda: [Counter()])
 

@@ -162,9 +162,7 @@ def test_a_batch_is_repeated_without_stragglers_while_the_other_worker_lags(worl
     assert world.replicator().work(world.records()).stragglers == 1
 
 
-def test_a_write_after_a_rollback_is_replicated_and_no_straggler(
-    world: World,
-) -> None:
+def test_a_write_after_a_rollback_is_replicated_and_no_straggler(world: World) -> None:
     """The batch was passed on, and was looking for stragglers when the serving table changed."""
     world.put("s", "d", data="before")
     replicator = world.replicator()

@@ -42,12 +42,7 @@ class Moments(Event):
 
 @dataclass
 class World:
-    """A pair in one database.
-
-    Attributes:
-        epoch: The creation time of all records, or None for the clock's.
-        positions: The sequence number of the last record that was read, by shard.
-    """
+    """A pair in one database, whose stream records have the creation time `epoch`, if it is set."""
 
     database: Database
     name: str

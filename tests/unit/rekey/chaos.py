@@ -46,19 +46,11 @@ APPLICATIONS_FATES = {"answered late": 0.003}
 
 
 class Chaos:
-    """A re-key and everything that acts on it.
+    """A re-key with numbers of keys, of writers' operations and of changes of the serving table.
 
-    Args:
-        keys: The number of keys.
-        operations: The number of operations of all writers.
-        changes: The number of changes of the serving table.
-        in_peace: Whether no process is killed or stalled, and no request fails.
-        copies: Whether the first items are in no stream record, and are copied and verified under
-            the traffic, before the first change.
-
-    Attributes:
-        wrong: Descriptions of reads with an impossible result.
-        pauses: The seconds that each write took.
+    With `in_peace`, no process is killed or stalled, and no request fails. With `copies`, the first
+    items are in no stream record, and are copied and verified before the first change. `wrong`
+    describes reads with an impossible result; `pauses` has the seconds that each write took.
     """
 
     def __init__(
@@ -176,11 +168,7 @@ class Chaos:
         self.counts["contended"] += 1
 
     def _write(
-        self,
-        router: Router,
-        key: str,
-        after: Item | None,
-        new: Callable[[], None] | None = None,
+        self, router: Router, key: str, after: Item | None, new: Callable[[], None] | None = None
     ) -> None:
         """Write until the write is acknowledged or uncertain."""
         before = self.possible_items(key)

@@ -29,8 +29,7 @@ PAGE_SECONDS = 0.05
 class ChaosCopy:
     """Copies a source whose first items are in no record of its stream, and verifies the copy.
 
-    Attributes:
-        counts: Receives the counts of items and of differences, by outcome.
+    `counts` receives the counts of items and of differences, by outcome.
     """
 
     def __init__(self, world: ChaosWorld, counts: Counter[str]) -> None:

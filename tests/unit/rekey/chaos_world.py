@@ -46,12 +46,7 @@ class Waiting(Event):
 
 
 class ChaosWorld:
-    """The tables and the clock of a re-key.
-
-    Attributes:
-        chance: The random numbers that decide everything that happens.
-        shards: The number of shards of each stream.
-    """
+    """The tables and the clock of a re-key; `chance` decides everything that happens."""
 
     shards = SHARDS
     poll_seconds = 0.25
@@ -110,12 +105,7 @@ class ChaosWorld:
     def connection(self, fate: Fate, timeout: float = TIMEOUT_SECONDS) -> Connection:
         """Return a connection whose requests have the fates that the function decides."""
         network = Network(
-            self.schedule,
-            self.service,
-            self.chance,
-            PROMISED_SECONDS,
-            fate,
-            timeout=timeout,
+            self.schedule, self.service, self.chance, PROMISED_SECONDS, fate, timeout=timeout
         )
         return Connection(network, clock=self.monotonic)
 

@@ -81,11 +81,7 @@ class Side:
 
 
 class Digests:
-    """The finished run of a shop's digests, with a group for each side.
-
-    Args:
-        rows_per_slice: The number of rows of each slice.
-    """
+    """The finished run of a shop's digests, with a group for each side."""
 
     def __init__(self, shop: Shop, path: Path, buckets: int, rows_per_slice: int) -> None:
         self.shop = shop

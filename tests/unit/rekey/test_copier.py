@@ -28,11 +28,7 @@ def item(number: int, **more: str) -> Item:
 class Copy:
     """A copy of one page, whose source may change right before the put of its first item.
 
-    Attributes:
-        fate: A function that decides about each request of the copy.
-
-    Args:
-        scan: The parameters of the Scan that read the page, or nothing if no Scan did.
+    `fate` decides about each request of the copy. `scan` has the parameters of the page's Scan.
     """
 
     def __init__(self, items: int = 3, scan: Mapping[str, Any] | None = None) -> None:

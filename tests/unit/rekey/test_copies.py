@@ -33,8 +33,7 @@ TRACKING = {
 class Amended:
     """moto's DynamoDB, with contributor insights and Kinesis data streams, which moto lacks.
 
-    Attributes:
-        insights: The mode of contributor insights for each pair of table and index.
+    `insights` has the mode of contributor insights for each pair of table and index.
     """
 
     def __init__(self, client: Any) -> None:
@@ -87,8 +86,7 @@ def everything(cloud: Connection) -> Table:
     client = client_of("dynamodb")
     client.tag_resource(ResourceArn=table.arn, Tags=[{"Key": "team", "Value": "orders"}])
     client.update_continuous_backups(
-        TableName="Orders",
-        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+        TableName="Orders", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
     )
     expires = {"Enabled": True, "AttributeName": "expires"}
     client.update_time_to_live(TableName="Orders", TimeToLiveSpecification=expires)

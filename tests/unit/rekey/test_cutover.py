@@ -28,6 +28,14 @@ def after(world: World, seconds: float, act):
     return go
 
 
+def called_off(world: World, change: Change) -> Next:
+    """Check that a change is called off and loses nothing, and return its result."""
+    (result,) = world.run(after(world, 1, change.run))
+    assert result.action == "called off"
+    world.check()
+    return result
+
+
 def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
     world = World()
 
@@ -202,23 +210,17 @@ def test_a_drain_that_takes_too_long_is_called_off_in_time() -> None:
     world = World()
     change = world.change("destination")
     change.drain.unseen = lambda markers: 1  # type: ignore[method-assign]
-    (result,) = world.run(after(world, 1, change.run))
-    assert result.action == "called off"
-    assert "1 of 1 shard" in result.why
+    assert "1 of 1 shard" in called_off(world, change).why
     assert world.side.item.stage == "open"
     assert world.pause <= world.side.item.freeze_limit + 3
     assert world.failed == []
-    world.check()
 
 
 def test_a_batch_that_does_not_end_calls_the_change_off() -> None:
     world = World()
     change = world.change("destination")
     change.side.side.open_batches = lambda direction: ["one"]  # type: ignore[attr-defined]
-    (result,) = world.run(after(world, 1, change.run))
-    assert result.action == "called off"
-    assert "1 batch is in flight" in result.why
-    world.check()
+    assert "1 batch is in flight" in called_off(world, change).why
 
 
 @pytest.mark.parametrize("serving", ["source", "destination"])
@@ -227,10 +229,9 @@ def test_an_unsettled_claim_calls_the_change_off(serving: Side) -> None:
     world.side.item = replace(world.side.item, serving=serving)
     direction = direction_from(serving)
     world.side.claimed.append(Claim(direction, {"id": {"S": "s"}}, {"pk": {"S": "d"}}, 0.0, "t"))
-    (result,) = world.run(after(world, 1, world.change(other_side(serving)).run))
-    assert (result.action, result.control.serving) == ("called off", serving)
+    result = called_off(world, world.change(other_side(serving)))
+    assert result.control.serving == serving
     assert "claims remain" in result.why
-    world.check()
 
 
 @pytest.mark.parametrize("stage", ["frozen", "fenced"])
@@ -247,11 +248,9 @@ def test_a_change_enters_the_stages_that_the_explored_rule_allows(
 
     monkeypatch.setattr(Control, "following", following)
     world = World()
-    (result,) = world.run(after(world, 1, world.change("destination").run))
-    assert result.action == "called off"
+    called_off(world, world.change("destination"))
     assert stages[0] == "closing"
     assert world.side.history[-2].stage == stage
-    world.check()
 
 
 def straggler() -> Straggler:
@@ -270,10 +269,9 @@ def test_a_straggler_that_is_recorded_during_a_rollback_aborts_it(stage: str) ->
         return swap(old, new)
 
     world.side.swap = swapped  # type: ignore[method-assign]
-    (result,) = world.run(after(world, 1, world.change("source").run))
-    assert (result.action, result.control.serving) == ("called off", "destination")
+    result = called_off(world, world.change("source"))
+    assert result.control.serving == "destination"
     assert "a write has bypassed the routers" in result.why
-    world.check()
 
 
 def test_a_failed_examination_refuses_a_rollback_until_that_is_accepted() -> None:
@@ -330,11 +328,7 @@ def test_a_change_with_a_shut_gate_changes_nothing() -> None:
 
 @pytest.mark.parametrize("gate", ["claims", "lag"])
 def test_a_quiet_table_opens_the_gates_that_the_next_batch_opens(gate: str) -> None:
-    """The rehearsal's markers cause a batch in a table that nobody writes to.
-
-    Otherwise nothing would settle the claims of a killed worker, or update the lag of a first
-    batch that was late because its function was cold.
-    """
+    """The rehearsal's markers cause a batch, which settles claims and reports the present lag."""
     world = World()
     change = world.change("destination")
     rehearse, rehearsals = change.drain.prepare, list[tuple[int, float]]()

@@ -92,10 +92,7 @@ def test_capacity_class_limits_and_protection_are_copied() -> None:
     ("limits", "expected"),
     [
         ({"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": -1}, None),
-        (
-            {"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 500},
-            {"MaxWriteRequestUnits": 500},
-        ),
+        ({"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 500}, {"MaxWriteRequestUnits": 500}),
     ],
 )
 def test_a_limit_of_minus_one_is_not_copied(limits: dict[str, int], expected: Any) -> None:

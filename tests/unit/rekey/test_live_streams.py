@@ -12,12 +12,7 @@ TABLE = Fixture("kept-on", "kept", streams=True)
 
 
 class Service:
-    """A table with one shard.
-
-    Attributes:
-        late: Whether reads return the previous item.
-        swapped: Whether two records of each round are swapped.
-    """
+    """A table with one shard, perhaps with late reads or with two swapped records per round."""
 
     def __init__(self, late: bool = False, swapped: bool = False) -> None:
         self.late = late

@@ -81,20 +81,10 @@ def test_an_index_has_the_attributes_that_a_composed_key_is_made_of() -> None:
         "the items have the attributes of its key (tenant, day, pk, sk): UpdateTable makes it"
     )
     assert "equality condition on tenant and day, and takes conditions on pk" in question.notes[0]
-    ParamValidator().validate(
-        question.update,
-        botocore.session.get_session()
-        .get_service_model("dynamodb")
-        .operation_model("UpdateTable")
-        .input_shape,
-    )
-    assert shlex.split(question.command)[:5] == [
-        "aws",
-        "dynamodb",
-        "update-table",
-        "--table-name",
-        "Orders",
-    ]
+    service = botocore.session.get_session().get_service_model("dynamodb")
+    ParamValidator().validate(question.update, service.operation_model("UpdateTable").input_shape)
+    words = ["aws", "dynamodb", "update-table", "--table-name", "Orders"]
+    assert shlex.split(question.command)[:5] == words
 
 
 def test_the_index_finds_what_the_new_key_finds() -> None:
@@ -167,18 +157,9 @@ def test_rules_that_make_different_keys_have_no_index_in_common() -> None:
 
 
 def test_an_index_that_the_table_has_already_is_named() -> None:
-    entry = {
-        "IndexName": "by-tenant",
-        "KeySchema": [
-            {"AttributeName": name, "KeyType": kind}
-            for name, kind in (
-                ("tenant", "HASH"),
-                ("day", "HASH"),
-                ("pk", "RANGE"),
-                ("sk", "RANGE"),
-            )
-        ],
-    }
+    kinds = {"tenant": "HASH", "day": "HASH", "pk": "RANGE", "sk": "RANGE"}
+    schema = [{"AttributeName": name, "KeyType": kind} for name, kind in kinds.items()]
+    entry = {"IndexName": "by-tenant", "KeySchema": schema}
     table = replace(ORDERS, description={**ORDERS.description, "GlobalSecondaryIndexes": [entry]})
     question = question_of([order(1)], RULE, table=table)
     assert question.update == {}

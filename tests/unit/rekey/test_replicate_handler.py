@@ -59,14 +59,17 @@ def records() -> dict[str, Any]:
     return {"Records": [{"eventSourceARN": STREAM, "dynamodb": {"Keys": {"pk": {"S": SECRET}}}}]}
 
 
+def use(replicator: FakeReplicator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
+    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
+
+
 def test_a_batch_is_counted_and_its_keys_are_not_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    replicator = FakeReplicator()
-    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
+    use(FakeReplicator(), monkeypatch)
     assert replicate.handler(records(), Context()) is None
     printed = capsys.readouterr().out
     assert SECRET not in printed + str([vars(record) for record in caplog.records])
@@ -77,21 +80,17 @@ def test_a_batch_is_counted_and_its_keys_are_not_reported(
 
 
 def test_a_batch_that_fails_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing = FakeReplicator(RuntimeError("no"))
-    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: failing)
+    use(FakeReplicator(RuntimeError("no")), monkeypatch)
     with pytest.raises(RuntimeError):
         replicate.handler(records(), Context())
 
 
 def test_a_message_of_the_failure_queue_is_processed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message is the function's input, so it does not need the stream, which keeps one day."""
-    replicator = FakeReplicator()
+    use(FakeReplicator(), monkeypatch)
     arn = {"LatestStreamArn": STREAM, "StreamSpecification": {"StreamEnabled": True}}
     monkeypatch.setattr(replicate, "_connection", lambda: None)
     monkeypatch.setattr(replicate, "look_up", lambda connection, name: Table(name, arn))
-    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
     message = {"rekey": "Orders-2", "direction": "reverse"}
     key = {"key": {"pk": {"S": SECRET}}, "places": [{"id": {"B": "YQ=="}}]}
     assert replicate.handler({**message, **key}, Context()) == {"why_not": ""}

@@ -213,9 +213,7 @@ def late(world: World, turns: bool):
     return fail, cut_over
 
 
-def test_an_error_of_a_write_that_outlives_a_cutover_is_not_passed_on(
-    world: World,
-) -> None:
+def test_an_error_of_a_write_that_outlives_a_cutover_is_not_passed_on(world: World) -> None:
     fail, cut_over = late(world, turns=True)
     with pytest.raises(WriteUncertain):
         world.run(lambda: world.router.write(old=fail, new=lambda: "new"), cut_over)

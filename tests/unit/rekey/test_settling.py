@@ -49,9 +49,7 @@ def test_each_of_many_stragglers_is_marked_when_both_tables_agree(pair: Pair) ->
 
 
 @with_workers
-def test_a_straggler_without_an_image_is_settled_only_after_its_item_is_deleted(
-    pair: Pair,
-) -> None:
+def test_a_straggler_without_an_image_is_settled_only_after_its_item_is_deleted(pair: Pair) -> None:
     pair.write(item("a", 1))
     pair.write(item("b", 1))
     pair.world.sleep(8.0)

@@ -62,8 +62,7 @@ def test_both_tables_are_read_and_the_serving_one_answers(world: Shadowed) -> No
 def test_the_tables_are_read_in_random_order(world: Shadowed) -> None:
     for _ in range(40):
         world.read()
-    firsts = world.calls[::2]
-    assert {"new", "old"} == set(firsts)
+    assert {*world.calls[::2]} == {"new", "old"}
 
 
 def test_equal_answers_are_counted(world: Shadowed) -> None:
@@ -71,10 +70,10 @@ def test_equal_answers_are_counted(world: Shadowed) -> None:
     assert world.count("equal") == 1
 
 
-def test_a_share_of_zero_reads_only_the_serving_table(world: Shadowed) -> None:
-    quiet = Shadowed(share=0.0)
-    quiet.read()
-    assert quiet.calls == ["old"]
+def test_a_share_of_zero_reads_only_the_serving_table() -> None:
+    world = Shadowed(share=0.0)
+    world.read()
+    assert world.calls == ["old"]
 
 
 def test_an_error_of_the_candidate_is_swallowed_and_counted(world: Shadowed) -> None:

@@ -200,10 +200,7 @@ STACK = {"stack": "Keyhop"}
         ({"unmapped": UNMAPPED}, "rekey verify Old --to New"),
         ({"verify": {**CLEAN, "unmappable": 1}}, "rekey verify Old --to New"),
         ({"verify": {**CLEAN, "irreversible": 1}}, "rekey verify Old --to New"),
-        (
-            {"verify": {**CLEAN, "unmappable": 1}, "deployment": STACK},
-            "rekey verify Old --to New",
-        ),
+        ({"verify": {**CLEAN, "unmappable": 1}, "deployment": STACK}, "rekey verify Old --to New"),
     ],
 )
 def test_the_next_step_of_unmappable_items_shows_some_or_counts_them_again(

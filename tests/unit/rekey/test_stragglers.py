@@ -49,9 +49,7 @@ def test_a_router_that_is_paused_through_a_cutover_overwrites_nothing_after_a_ro
 
 
 @with_workers
-def test_accepted_writes_that_bypassed_the_router_are_undone(
-    pair: Pair,
-) -> None:
+def test_accepted_writes_that_bypassed_the_router_are_undone(pair: Pair) -> None:
     for key in ("over", "gone", "moved", "kept"):
         pair.write(item(key, 0))
     assert pair.change("destination").action == "done"
@@ -72,9 +70,7 @@ def test_accepted_writes_that_bypassed_the_router_are_undone(
 
 
 @with_workers
-def test_a_writer_that_never_stops_is_detected_though_its_item_keeps_changing(
-    pair: Pair,
-) -> None:
+def test_a_writer_that_never_stops_is_detected_though_its_item_keeps_changing(pair: Pair) -> None:
     pair.write(item("s", 0))
     assert pair.change("destination").action == "done"
     for number in range(1, 30):
@@ -123,11 +119,8 @@ def test_a_write_that_bypasses_the_router_is_detected_after_a_rollback(pair: Pai
 
 def verification(pair: Pair, left: int, turns: int) -> dict[str, object]:
     """Return the report of a verification that ends now."""
-    now = pair.world.time()
-    return {
-        **{"finished": True, "share": 1.0, "left": left},
-        **{"began": now, "at": now, "turns": turns},
-    }
+    times = dict.fromkeys(("began", "at"), pair.world.time())
+    return {"finished": True, "share": 1.0, "left": left, "turns": turns, **times}
 
 
 @with_workers
@@ -143,10 +136,7 @@ def test_stragglers_that_keep_a_verification_from_being_clean_are_settled_before
     bypass_the_router_after_a_rollback(pair)
     compare(left=1)
     refused = pair.change("destination", gates=gates)
-    assert [gate.name for gate in refused.gates if not gate.is_open] == [
-        "verified",
-        "stragglers",
-    ]
+    assert [gate.name for gate in refused.gates if not gate.is_open] == ["verified", "stragglers"]
     assert len(pair.side.unsettled()) == 1
     refused = pair.change("destination", accept=("stragglers",), gates=gates)
     assert [gate.name for gate in refused.gates if not gate.is_open] == ["verified"]
