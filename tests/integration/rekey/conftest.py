@@ -1,4 +1,4 @@
-"""Jobs of a re-key, each in a directory of its own."""
+"""Fixtures of a re-key and its jobs, each of which has its own directory."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -54,54 +54,59 @@ def world(dynamodb: Database, table_name: str) -> World:
 
 @pytest.fixture
 def backfill(connection: Connection, tmp_path: Path) -> Begin:
-    """Begins a backfill; tasks: for tasks_of; on: another connection; the others are fields of its
-    input."""
+    """Return a function that begins a backfill with these fields of its input.
 
-    def begun(
+    `tasks` are arguments of tasks_of, and `on` is another connection.
+    """
+
+    def begin(
         rekey: RekeyTables,
         resume: bool = False,
         tasks: Mapping[str, Any] | None = None,
         on: Connection | None = None,
-        **given: Any,
+        **fields: Any,
     ) -> LocalJob:
-        asked = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, **given}
-        made = tasks_of(transform_of=transform_of, **(tasks or {}))
+        values = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, **fields}
+        all_tasks = tasks_of(transform_of=transform_of, **(tasks or {}))
         path = tmp_path / f"{rekey.pair.source}-backfill"
-        request, journal = BackfillInput.parse(asked), opened(path, resume)
-        return _begun(LocalJob(request, made, on or connection, journal))
+        request, journal = BackfillInput.parse(values), opened(path, resume)
+        return _begin(LocalJob(request, all_tasks, on or connection, journal))
 
-    return begun
+    return begin
 
 
 @pytest.fixture
 def digests(connection: Connection, tmp_path: Path) -> Begin:
-    """Begins the first run of a verification; task: more for `verifying`, the others its input."""
+    """Return a function that begins the first run of a verification with these input fields.
+
+    `task` are arguments of `verifying`.
+    """
     numbers = count()
 
-    def begun(rekey: RekeyTables, task: Mapping[str, Any] | None = None, **given: Any) -> LocalJob:
+    def begin(rekey: RekeyTables, task: Mapping[str, Any] | None = None, **fields: Any) -> LocalJob:
         request = digests_of(
-            VerifyInput.parse({"rekey": rekey.pair.destination, "repair": False, **given})
+            VerifyInput.parse({"rekey": rekey.pair.destination, "repair": False, **fields})
         )
         tasks = verifying(journal_in, transform_of, **(task or {}))
         path = tmp_path / f"verify-{next(numbers)}" / DIGESTS
-        return _begun(LocalJob(request, tasks, connection, opened(path, False)))
+        return _begin(LocalJob(request, tasks, connection, opened(path, False)))
 
-    return begun
+    return begin
 
 
 @pytest.fixture
 def verify(digests: Begin) -> Begin:
-    """Begins the second run of a verification, when the first is finished."""
+    """Return a function that finishes the first run of a verification and begins the second."""
 
-    def begun(rekey: RekeyTables, **more: Any) -> LocalJob:
+    def begin(rekey: RekeyTables, **more: Any) -> LocalJob:
         first = digests(rekey, **more)
         finished(first)
         path = first.journal.store.path  # type: ignore[attr-defined]
         request = with_digests(replace(first.request, task=VERIFY), str(path))
         journal = opened(path.parent, False)
-        return _begun(LocalJob(request, first.tasks, first.connection, journal))
+        return _begin(LocalJob(request, first.tasks, first.connection, journal))
 
-    return begun
+    return begin
 
 
 def finished(job: Any) -> dict[str, Any]:
@@ -115,23 +120,23 @@ def worker_of(rekey: RekeyTables, connection: Connection) -> Replicator:
 
 
 def change(rekey: RekeyTables, worker: Replicator, before: Item, after: Item | None) -> None:
-    """Put the source item, or delete it, and let the worker work the stream's record at once."""
+    """Put or delete a source item, and let the worker process the stream's record at once."""
     client, key = rekey.database.client, {name: before[name] for name in ("pk", "sk")}
-    told: dict[str, Any] = {"Keys": key, "OldImage": before, "SequenceNumber": "1"}
+    record: dict[str, Any] = {"Keys": key, "OldImage": before, "SequenceNumber": "1"}
     if after is None:
         client.delete_item(TableName=rekey.pair.source, Key=key)
     else:
         client.put_item(TableName=rekey.pair.source, Item=after)
-        told["NewImage"] = after
-    told["ApproximateCreationDateTime"] = time.time()
-    worker.work([{"eventID": "1", "dynamodb": told}])
+        record["NewImage"] = after
+    record["ApproximateCreationDateTime"] = time.time()
+    worker.work([{"eventID": "1", "dynamodb": record}])
 
 
 def journal_in(path: str) -> Journal:
     return Journal(Directory(Path(path)))
 
 
-def _begun(job: LocalJob) -> LocalJob:
+def _begin(job: LocalJob) -> LocalJob:
     try:
         job.prepare()
         job.begin()
@@ -152,7 +157,7 @@ def pairs(dynamodb_local_url: str) -> Iterator[Pairs]:
 
 @pytest.fixture
 def states(monkeypatch: pytest.MonkeyPatch, s3: MemoryS3) -> States:
-    """The state machines of the stack Keyhop, which re-keys tables; two messages were given up."""
+    """The state machines of the stack Keyhop, whose failure queue has two messages."""
     states = States()
     clients: dict[str, Any] = {"stepfunctions": states, "lambda": FakeLambda(), "s3": s3}
     clients["sqs"] = Elsewhere(messages=2)
@@ -168,7 +173,7 @@ def states(monkeypatch: pytest.MonkeyPatch, s3: MemoryS3) -> States:
 
 @pytest.fixture
 def nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no verification of a command wait."""
+    """Remove the waits from the verifications of commands."""
     monkeypatch.setattr(Rekey, "_tasks", staticmethod(at_once))
 
 

@@ -1,4 +1,4 @@
-"""What happens to requests and to the processes that send them; each test says what, and when."""
+"""Faults of requests and of the processes that send them; each test chooses them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from typing import Any
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 Fate = str | None
-"""throttled; lost: served, without an answer; late: served when it is let (`land`), without an
-answer; killed: this process is dead, and sends nothing more. None: it is served."""
+"""A request succeeds (None), is throttled, or takes effect without an answer, at once (lost) or at
+`land` (late); or its process is killed and sends no more requests."""
 
 WRITES = {"put_item", "delete_item", "transact_write_items", "update_item"}
 
@@ -18,12 +18,12 @@ CHANGES = ("put", "update", "create", "delete", "transact", "batch_write")
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
 @dataclass
 class Doom:
-    """Ends a process before, or after, its step number `at`; 0: never."""
+    """Kills a process before, or after, its step number `at`; 0 means never."""
 
     at: int = 0
     after: bool = False
@@ -40,15 +40,15 @@ class Doom:
             self.is_over = is_last
         if is_last and not self.after:
             raise Killed
-        answer = act()
+        result = act()
         if is_last:
             raise Killed
-        return answer
+        return result
 
 
 @dataclass
 class Faulty:
-    """client: Keyhop's own. fate: from an operation and its parameters. calls: what was sent."""
+    """A client whose requests, which `calls` records, have the fates that a function chooses."""
 
     client: Any
     fate: Callable[[str, Mapping[str, Any]], Fate] = lambda operation, parameters: None
@@ -67,18 +67,18 @@ class Faulty:
             self.is_dead = True
             raise Killed
         if fate == "throttled":
-            told = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": ""}}
-            raise ClientError(told, operation)  # type: ignore[arg-type]
+            response = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": ""}}
+            raise ClientError(response, operation)  # type: ignore[arg-type]
         if fate == "late":
             self._late.append(lambda: self.client.call(operation, **parameters))
             raise ReadTimeoutError(endpoint_url="")
-        answer: dict[str, Any] = self.client.call(operation, **parameters)
+        result: dict[str, Any] = self.client.call(operation, **parameters)
         if fate == "lost":
             raise ReadTimeoutError(endpoint_url="")
-        return answer
+        return result
 
     def land(self) -> None:
-        """What was late takes effect, if its conditions hold by now."""
+        """Let the late requests take effect, if their conditions hold."""
         with self._lock:
             late, self._late = self._late, []
         for request in late:

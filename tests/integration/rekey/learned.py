@@ -1,4 +1,4 @@
-"""A DynamoDB that has learnt something since Keyhop was written."""
+"""A DynamoDB with settings that Keyhop does not know."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ VECTOR_INDEX: Mapping[str, Any] = {
 
 
 class Learned:
-    """A client of DynamoDB Local whose answers about one table have more than Local tells."""
+    """A client of DynamoDB Local whose responses about one table have additional settings."""
 
     def __init__(self, client: Any, table: str) -> None:
         self._client, self._table = client, table
@@ -26,14 +26,14 @@ class Learned:
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         if hasattr(self._client, "call"):
-            answer: dict[str, Any] = self._client.call(operation, **parameters)
+            response: dict[str, Any] = self._client.call(operation, **parameters)
         else:
-            answer = getattr(self._client, operation)(**parameters)
+            response = getattr(self._client, operation)(**parameters)
         if parameters.get("TableName") == self._table:
             if operation == "describe_table":
                 added = {TABLE_SETTING: {"Enabled": True}, "VectorIndexes": [VECTOR_INDEX]}
-                return {**answer, "Table": {**answer["Table"], **added}}
+                return {**response, "Table": {**response["Table"], **added}}
             if operation == "describe_time_to_live":
-                told = {**answer["TimeToLiveDescription"], "Grace": 7}
-                return {**answer, "TimeToLiveDescription": told}
-        return answer
+                description = {**response["TimeToLiveDescription"], "Grace": 7}
+                return {**response, "TimeToLiveDescription": description}
+        return response

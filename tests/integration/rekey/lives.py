@@ -1,4 +1,4 @@
-"""A re-key on DynamoDB Local, and who follows its streams: made up, as there are no functions."""
+"""A re-key on DynamoDB Local, with fake followers of its streams."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.table import SideTable
 
 from testing.databases import Database
-from tests.integration.rekey.faults import CHANGES, Doom
+from tests.integration.rekey.faults import CHANGES, Doom, Killed
 
 KEYS = KeySpace((KeyAttribute("tenant", "S"),), KeyAttribute("order", "N"))
 DAY = 86_400.0
@@ -23,7 +23,7 @@ SETS_TTL = {"Enabled": True, "AttributeName": "expires"}
 
 
 class Dying:
-    """A client whose process ends before, or after, its nth request that changes something."""
+    """A client whose process is killed before, or after, its nth request that changes something."""
 
     def __init__(self, client: Any, dies_at: int, after: bool) -> None:
         self.client, self.doom = client, Doom(dies_at, after)
@@ -37,16 +37,16 @@ class Dying:
 
 @cache
 def client_at(url: str) -> Any:
-    """Keyhop's own, which takes a seventh of the time of boto3's."""
+    """Return Keyhop's client, which needs a seventh of the time of boto3's."""
     return dynamodb_client(Endpoint(url=url))
 
 
 @dataclass
 class Followers:
-    """Mappings that take two calls to be made, and two to go. also: others, by stream."""
+    """Mappings that need two calls to be created, and two to be deleted."""
 
     streams: dict[str, str] = field(default_factory=dict)
-    also: dict[str, list[str]] = field(default_factory=dict)
+    functions: dict[str, list[str]] = field(default_factory=dict)
 
     def attach(self, stream: str) -> bool:
         is_on = self.streams.get(stream) == "Creating"
@@ -55,20 +55,20 @@ class Followers:
 
     def detach(self, stream: str) -> bool:
         table = stream.partition("/stream/")[0] + "/stream/"
-        for name in [one for one in self.streams if one.startswith(table)]:
+        for name in [name for name in self.streams if name.startswith(table)]:
             if self.streams[name] == "Deleting":
                 del self.streams[name]
             else:
                 self.streams[name] = "Deleting"
-        return not any(one.startswith(table) for one in self.streams)
+        return not any(name.startswith(table) for name in self.streams)
 
     def other_functions(self, stream: str) -> list[str]:
-        return self.also.get(stream, [])
+        return self.functions.get(stream, [])
 
 
 @dataclass
 class Life:
-    """Of one pair. now: seconds since 1970, as the actions take it to be."""
+    """The life of one pair; `now` is the present time in seconds since 1970."""
 
     database: Database
     pair: Pair
@@ -100,7 +100,7 @@ class Life:
         until_done(self.starting().step)
 
     def cut_over(self) -> None:
-        """As if a cutover had been, ten days ago."""
+        """Write the side table as after a cutover ten days ago."""
         control = self.side.control()
         self.side.swap(control, control.changed(serving="destination"))
         self.side.tell("turned", {"at": self.now - 10 * DAY, "serving": "destination"})
@@ -108,26 +108,35 @@ class Life:
     def described(self, name: str) -> dict[str, Any]:
         return dict(self.database.client.describe_table(TableName=name)["Table"])
 
-    def expires_by(self, name: str) -> str | None:
-        told = self.database.client.describe_time_to_live(TableName=name)
-        return told["TimeToLiveDescription"].get("AttributeName")  # type: ignore[no-any-return]
+    def ttl_attribute(self, name: str) -> str | None:
+        response = self.database.client.describe_time_to_live(TableName=name)
+        return response["TimeToLiveDescription"].get("AttributeName")  # type: ignore[no-any-return]
 
-    def looks(self, name: str) -> dict[str, Any]:
-        """What of a table must be as it was: its description and all items."""
+    def snapshot(self, name: str) -> dict[str, Any]:
+        """Return the parts of a table that a re-key must not change."""
         table = self.described(name)
         table.pop("LatestStreamArn", None)
         table.pop("LatestStreamLabel", None)
         items = self.database.client.scan(TableName=name)["Items"]
-        return {"table": table, "items": items, "ttl": self.expires_by(name)}
+        return {"table": table, "items": items, "ttl": self.ttl_attribute(name)}
 
     def _connection(self, client: Any = None) -> Connection:
         endpoint = Endpoint(url=self.database.url)
         return Connection(client or client_at(self.database.url), endpoint)
 
 
-def until_done(step: Callable[[], StepResult], most: int = 60) -> StepResult:
-    for _ in range(most):
-        done = step()
-        if done.done:
-            return done
-    raise AssertionError(f"it does not end: {done.says}")
+def is_killed(step: Callable[[], StepResult]) -> bool:
+    """Repeat a step until it is done, and return whether its process was killed before."""
+    try:
+        until_done(step)
+    except Killed:
+        return True
+    return False
+
+
+def until_done(step: Callable[[], StepResult], limit: int = 60) -> StepResult:
+    for _ in range(limit):
+        result = step()
+        if result.done:
+            return result
+    raise AssertionError(f"it does not end: {result.says}")

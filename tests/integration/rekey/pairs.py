@@ -38,19 +38,19 @@ class Pairs:
     destination: str = field(default_factory=lambda: f"new-{uuid.uuid4().hex[:12]}")
 
     def rekey(self, action: str, *arguments: Any, yes: bool = True) -> Result:
-        told = [str(one) for one in arguments]
-        numbers = [one for one in told[:1] if one[:1].isdigit() or one == "none"]
-        asked = [] if not yes or action in NEVER_ASK else ["--yes"]
+        words = [str(argument) for argument in arguments]
+        numbers = [word for word in words[:1] if word[:1].isdigit() or word == "none"]
+        answer = [] if not yes or action in NEVER_ASK else ["--yes"]
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("AWS_ENDPOINT_URL_DYNAMODB", self.database.url)
             return keyhop(
                 *("rekey", action, self.source, *numbers, "--to", self.destination),
-                *("--region", REGION, *told[len(numbers) :], *asked),
+                *("--region", REGION, *words[len(numbers) :], *answer),
             )
 
     def status(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.rekey("status", "-f", "json").out)
-        return told
+        status: dict[str, Any] = json.loads(self.rekey("status", "-f", "json").out)
+        return status
 
     @property
     def side(self) -> SideTable:
@@ -58,7 +58,7 @@ class Pairs:
         return SideTable(connect(endpoint), f"{self.destination}.rekey")
 
     def begun(self, control: Control | None = None) -> "Pairs":
-        """With a side table, and a source that is empty."""
+        """Create a side table and an empty source, and return this pair."""
         stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
         self.database.create(self.source, StreamSpecification=stream)
         self.database.client.create_table(**table_request(f"{self.destination}.rekey"))
@@ -69,7 +69,7 @@ class Pairs:
 
 
 class States:
-    """Step Functions, whose executions end at once with these outputs, by state machine."""
+    """Step Functions whose executions end at once, with the outputs of their state machines."""
 
     def __init__(self) -> None:
         self.meta = SimpleNamespace(endpoint_url="http://127.0.0.1:1")
@@ -94,7 +94,7 @@ class States:
 
 
 def orders(pairs: Pairs, count: int = 30, **more: Any) -> list[dict[str, Any]]:
-    """A table of orders by customer, and its items."""
+    """Create a table of orders by customer, and return its items."""
     pairs.database.create(pairs.source, ("customer", "S"), ("order", "S"), **more)
     items = [
         {
@@ -108,16 +108,14 @@ def orders(pairs: Pairs, count: int = 30, **more: Any) -> list[dict[str, Any]]:
     return items
 
 
-def made(pairs: Pairs, template: Path, **more: Any) -> list[dict[str, Any]]:
+def create_rekey(pairs: Pairs, template: Path, **more: Any) -> list[dict[str, Any]]:
     items = orders(pairs, **more)
-    asked = ("create", "--template", template, "--partition-key", "day")
-    assert pairs.rekey(*asked).status == 0
+    assert pairs.rekey("create", "--template", template, "--partition-key", "day").status == 0
     return items
 
 
 def items_of(pairs: Pairs, table: str) -> list[dict[str, Any]]:
-    found = pairs.database.client.scan(TableName=table, ConsistentRead=True)["Items"]
-    return in_order(found)
+    return in_order(pairs.database.client.scan(TableName=table, ConsistentRead=True)["Items"])
 
 
 def in_order(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

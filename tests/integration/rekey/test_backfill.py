@@ -1,4 +1,4 @@
-"""The backfill on a local database: all is copied, once, and nothing is written over."""
+"""The backfill on a local database copies each item once and overwrites nothing."""
 
 import math
 from threading import Event
@@ -18,7 +18,7 @@ from testing.rekey_pairs import RekeyTables, create, order
 from tests.integration.rekey.conftest import Begin, finished
 
 
-def test_every_item_is_copied_and_none_is_written_over(rekey: RekeyTables, backfill: Begin) -> None:
+def test_every_item_is_copied_and_none_is_overwritten(rekey: RekeyTables, backfill: Begin) -> None:
     orders = [order(number) for number in range(400)]
     no_tenant = {"pk": {"S": "user"}, "sk": {"S": "none"}}
     skipped = {**order(1), "pk": {"S": "left"}, "tenant": {"S": "skip"}}
@@ -36,21 +36,21 @@ def test_every_item_is_copied_and_none_is_written_over(rekey: RekeyTables, backf
 
     summary = finished(backfill(rekey, tasks={"sentinels_of": lambda table: Sentinels}))
     assert summary["counts"] == {COPIED: 399, THERE: 1, LEFT_OUT: 1, OURS: 2, UNMAPPED: 1}
-    there = rekey.copied()
-    assert len(there) == 400
-    assert there[("t5", "user1#order5")]["total"] == {"N": "9"}, "the stream's is newer"
-    (named,) = summary["unmappable"]
-    assert named["why"] == "attribute 'tenant' is missing"
-    assert "user" not in named["key"], "a digest"
-    (listed,) = rekey.side.all_unmapped("forward")
-    assert listed.reason == named["why"]
-    told = rekey.side.told(BACKFILL)
-    assert told["ended"] is not None
-    assert told["counts"] == summary["counts"]
+    copied = rekey.copied()
+    assert len(copied) == 400
+    assert copied[("t5", "user1#order5")]["total"] == {"N": "9"}, "the stream's item is newer"
+    (example,) = summary["unmappable"]
+    assert example["why"] == "attribute 'tenant' is missing"
+    assert "user" not in example["key"], "it is a digest"
+    (unmapped,) = rekey.side.all_unmapped("forward")
+    assert unmapped.reason == example["why"]
+    report = rekey.side.told(BACKFILL)
+    assert report["ended"] is not None
+    assert report["counts"] == summary["counts"]
     assert rekey.side.claims("forward") == []
 
 
-def test_a_place_that_another_owner_has_is_claimed_before_the_page_counts(
+def test_a_place_of_another_owner_is_claimed_before_the_page_counts(
     contended: RekeyTables, backfill: Begin
 ) -> None:
     contended.put(
@@ -60,21 +60,19 @@ def test_a_place_that_another_owner_has_is_claimed_before_the_page_counts(
     assert summary["counts"] == {COPIED: 8, CLAIMED: 2}
     claims = contended.side.claims("forward")
     assert [claim.place for claim in claims] == [{"pk": {"S": "same"}, "sk": {"S": "-"}}] * 2
-    has_it = contended.copied()[("same", "-")]["user"]["S"]
-    assert {claim.owner["pk"]["S"] for claim in claims} == {"u0", "u1", "u2"} - {has_it}
+    owner = contended.copied()[("same", "-")]["user"]["S"]
+    assert {claim.owner["pk"]["S"] for claim in claims} == {"u0", "u1", "u2"} - {owner}
 
 
-def test_a_run_that_is_stopped_goes_on_at_the_next_item(
-    rekey: RekeyTables, backfill: Begin
-) -> None:
+def test_a_stopped_run_continues_at_the_next_item(rekey: RekeyTables, backfill: Begin) -> None:
     rekey.put(order(number) for number in range(400))
     job = backfill(rekey)
     put = job.task._copier._copied
-    left = [150]
+    remaining = [150]
 
     def stopping(item: Any, puts: Any) -> str:
-        left[0] -= 1
-        if not left[0]:
+        remaining[0] -= 1
+        if not remaining[0]:
             job.stop.set()
         return str(put(item, puts))
 
@@ -86,7 +84,7 @@ def test_a_run_that_is_stopped_goes_on_at_the_next_item(
     assert len(rekey.copied()) == 400
 
 
-def test_second_looks_are_counted_and_held_under_the_read_rate(
+def test_second_reads_are_counted_and_limited_by_the_read_rate(
     rekey: RekeyTables, backfill: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rekey.put(order(number) for number in range(300))
@@ -103,7 +101,7 @@ def test_second_looks_are_counted_and_held_under_the_read_rate(
     assert summary["read_units"] > sum(booked)
 
 
-def test_who_is_late_writes_nothing_after_the_end(rekey: RekeyTables, backfill: Begin) -> None:
+def test_a_late_worker_writes_nothing_after_the_end(rekey: RekeyTables, backfill: Begin) -> None:
     rekey.put(order(number) for number in range(10))
     job = backfill(rekey)
     rekey.side.tell(BACKFILL, {**rekey.side.told(BACKFILL), "ended": 1.0})
@@ -113,7 +111,7 @@ def test_who_is_late_writes_nothing_after_the_end(rekey: RekeyTables, backfill: 
 
 
 def test_a_copy_puts_nothing_into_a_table_that_serves(rekey: RekeyTables, backfill: Begin) -> None:
-    """What the application has deleted there since would come back."""
+    """Items that the application has deleted there since then would come back."""
     rekey.put(order(number) for number in range(10))
     job = backfill(rekey)
     control = rekey.side.control()
@@ -123,9 +121,7 @@ def test_a_copy_puts_nothing_into_a_table_that_serves(rekey: RekeyTables, backfi
     assert rekey.copied() == {}
 
 
-def test_a_copy_stands_still_while_the_serving_table_changes(
-    rekey: RekeyTables, backfill: Begin
-) -> None:
+def test_a_copy_pauses_while_the_serving_table_changes(rekey: RekeyTables, backfill: Begin) -> None:
     valve = Valve(rekey.side, "r", lambda pace: None, Event())
     rekey.side.tell(BACKFILL, {"run": "r", "ended": None})
     assert not valve._look().is_paused
@@ -135,7 +131,7 @@ def test_a_copy_stands_still_while_the_serving_table_changes(
     assert valve._look().is_paused
 
 
-def test_what_cannot_be_backfilled_is_refused_by_name(
+def test_a_backfill_that_is_not_possible_is_refused(
     dynamodb: Database, connection: Connection, table_name: str, backfill: Begin
 ) -> None:
     rekey = create(dynamodb, connection, table_name, replicating=False)
@@ -157,7 +153,7 @@ def test_the_limit_of_the_copy_can_be_removed(rekey: RekeyTables, backfill: Begi
     assert job.task._destination._writes.budget.max_rate == float("inf")
 
 
-def test_a_pause_is_kept_until_it_is_over(rekey: RekeyTables, backfill: Begin) -> None:
+def test_a_paused_copy_writes_nothing(rekey: RekeyTables, backfill: Begin) -> None:
     rekey.put(order(number) for number in range(10))
     rekey.side.tell("throttle", {"rate": 5000, "paused": True})
     job = backfill(rekey)
@@ -181,29 +177,30 @@ def test_a_pause_is_kept_until_it_is_over(rekey: RekeyTables, backfill: Begin) -
 
 
 @pytest.mark.prove
-def test_a_backfill_costs_a_scan_and_the_puts_and_their_looks_and_a_verify_a_tenth_of_that(
+def test_the_cost_of_a_backfill_and_a_verification_is_close_to_the_minimum(
     rekey: RekeyTables, backfill: Begin, verify: Begin
 ) -> None:
-    """By DynamoDB Local's own units, beside what they cannot do without: a scan, a put of each
-    item, and a second look at the items that were put, a strongly consistent scan.
+    """DynamoDB Local counts the units.
+
+    The minimum is a scan, a put of each item, and a strongly consistent scan as the second read.
     """
     items = [order(number, size=915) for number in range(3_000)]  # a little under 1 KB
     sizes = [*map(size_of, items)]
     assert 950 < min(sizes) < max(sizes) < 1_024
     rekey.put(items)
     scan = 0.5 * math.ceil(sum(sizes) / BLOCK_BYTES)
-    least = US_EAST_1.dollars(3 * scan, len(items))
+    minimum = US_EAST_1.dollars(3 * scan, len(items))
     copied = finished(backfill(rekey))
     assert copied["write_units"] < 1.001 * len(items)
     dollars = US_EAST_1.dollars(copied["read_units"], copied["write_units"])
-    print(f"backfill {dollars / least:.4f} x ({copied['read_units']} RRU, {least=})")
-    assert dollars <= 1.01 * least
+    print(f"backfill {dollars / minimum:.4f} x ({copied['read_units']} RRU, {minimum=})")
+    assert dollars <= 1.01 * minimum
     compared = finished(verify(rekey))
     assert compared["verify"]["is_clean"]
     assert (compared["read_units"], compared.get("write_units", 0)) == (1, 0), (
         "nothing can be confirmed: only the list of unmappable items is read"
     )
     read = compared["digests"]["read_units"]
-    whole = dollars + US_EAST_1.dollars(read, 0)
-    print(f"with verify {whole / least:.4f} x ({read} RRU)")
-    assert whole <= 1.12 * least
+    total = dollars + US_EAST_1.dollars(read, 0)
+    print(f"with verify {total / minimum:.4f} x ({read} RRU)")
+    assert total <= 1.12 * minimum

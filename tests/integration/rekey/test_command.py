@@ -1,4 +1,4 @@
-"""`keyhop rekey` as a person meets it: status, and what is told to the side table alone."""
+"""The command `keyhop rekey status`, and commands that write only to the side table."""
 
 import json
 
@@ -8,19 +8,19 @@ from keyhop.rekey.side.layout import COPIED
 from tests.integration.rekey.pairs import Pairs
 
 
-def test_without_a_re_key_the_status_says_how_to_begin(pairs: Pairs) -> None:
+def test_without_a_re_key_the_status_names_the_first_command(pairs: Pairs) -> None:
     pairs.database.create(pairs.source)
     result = pairs.rekey("status")
     assert result.status == 2
     assert "begin with plan, then create" in result.err
 
 
-def test_of_a_new_pair_the_status_says_what_comes_next(pairs: Pairs) -> None:
+def test_the_status_of_a_new_pair_names_the_next_command(pairs: Pairs) -> None:
     pairs.begun()
     assert pairs.status()["phase"] == "creating"
     pairs.side.tell(COPIED, [])
-    told = pairs.status()
-    assert (told["phase"], told["serving"], told["next"]) == (
+    status = pairs.status()
+    assert (status["phase"], status["serving"], status["next"]) == (
         "created",
         "source",
         f"keyhop rekey start {pairs.source} --to {pairs.destination}",
@@ -32,15 +32,15 @@ def test_of_a_new_pair_the_status_says_what_comes_next(pairs: Pairs) -> None:
 
 def test_another_source_is_refused(pairs: Pairs) -> None:
     pairs.begun()
-    other = Pairs(pairs.database, destination=pairs.destination)
-    other.database.create(other.source)
-    result = other.rekey("status")
-    other.database.client.delete_table(TableName=other.source)
+    second_pairs = Pairs(pairs.database, destination=pairs.destination)
+    second_pairs.database.create(second_pairs.source)
+    result = second_pairs.rekey("status")
+    second_pairs.database.client.delete_table(TableName=second_pairs.source)
     assert result.status == 2
-    assert f"is being made of {pairs.source}, and not of {other.source}" in result.err
+    assert f"is being made of {pairs.source}, and not of {second_pairs.source}" in result.err
 
 
-def test_nothing_is_changed_without_a_yes(pairs: Pairs) -> None:
+def test_nothing_changes_without_a_yes(pairs: Pairs) -> None:
     pairs.begun()
     result = pairs.rekey("shadow", 5, yes=False)
     assert result.status == 2
@@ -49,7 +49,7 @@ def test_nothing_is_changed_without_a_yes(pairs: Pairs) -> None:
     assert pairs.side.control() == Control()
 
 
-def test_a_pause_keeps_the_rate_and_nothing_is_asked(pairs: Pairs) -> None:
+def test_a_pause_keeps_the_rate_and_asks_nothing(pairs: Pairs) -> None:
     pairs.begun()
     for action, expected in (
         (("throttle", 500), {"rate": 500.0, "paused": False}),

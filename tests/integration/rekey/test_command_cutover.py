@@ -1,4 +1,4 @@
-"""`keyhop rekey` as a person meets it: cutover and rollback."""
+"""The commands `keyhop rekey cutover` and `rollback`."""
 
 import json
 import os
@@ -10,12 +10,10 @@ import pytest
 from keyhop.rekey.control import Control
 from keyhop.rekey.side.layout import TTL, TURNED
 
-from tests.integration.rekey.pairs import Pairs, made
+from tests.integration.rekey.pairs import Pairs, create_rekey
 
 
-def test_a_cutover_that_a_state_machine_made_is_given_again_for_the_time_to_live(
-    pairs: Pairs,
-) -> None:
+def test_a_repeated_cutover_moves_the_time_to_live(pairs: Pairs) -> None:
     expires = {"Enabled": True, "AttributeName": "expires"}
     pairs.begun(Control(serving="destination", replicating=True))
     pairs.database.create(pairs.destination)
@@ -26,17 +24,15 @@ def test_a_cutover_that_a_state_machine_made_is_given_again_for_the_time_to_live
     pairs.side.tell(TURNED, {"at": 0.0, "serving": "destination"})
     result = pairs.rekey("cutover")
     assert (result.status, "already serves" in result.err) == (2, True)
-    told = [
+    descriptions = [
         pairs.database.client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
         for name in (pairs.source, pairs.destination)
     ]
-    assert [one["TimeToLiveStatus"] for one in told] == ["DISABLED", "ENABLED"]
+    assert [each["TimeToLiveStatus"] for each in descriptions] == ["DISABLED", "ENABLED"]
 
 
-def test_a_cutover_looks_at_its_gates_and_is_refused_at_a_shut_one(
-    pairs: Pairs, template: Path
-) -> None:
-    made(pairs, template)
+def test_a_cutover_is_refused_at_a_shut_gate(pairs: Pairs, template: Path) -> None:
+    create_rekey(pairs, template)
     assert pairs.rekey("start").status == 0
     before = pairs.side.control()
     for more, yes in ((("--dry-run",), False), ((), True)):
@@ -47,14 +43,14 @@ def test_a_cutover_looks_at_its_gates_and_is_refused_at_a_shut_one(
         assert "do: verify" in text
         assert "open  claims" in text
     assert pairs.side.control() == before
-    told = json.loads(pairs.rekey("cutover", "--dry-run", "-f", "json").out)
-    assert {gate["name"]: gate["open"] for gate in told["gates"]}["claims"] is True
+    report = json.loads(pairs.rekey("cutover", "--dry-run", "-f", "json").out)
+    assert {gate["name"]: gate["open"] for gate in report["gates"]}["claims"] is True
 
 
-def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
+def test_a_cutover_is_refused_if_no_function_is_known_to_follow_the_streams(
     pairs: Pairs, template: Path, nothing_waits: None
 ) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     for action in ("start", "verify"):
         assert pairs.rekey(action).status == 0
     result = pairs.rekey("cutover")
@@ -66,7 +62,7 @@ def test_a_cutover_is_refused_where_nobody_is_known_to_follow(
 
 @pytest.fixture
 def says_no(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A person at a terminal who answers no, and functions that follow both streams."""
+    """A terminal on which "no" is typed, and functions that follow both streams."""
     monkeypatch.setattr("keyhop.public.rekey.NOBODY", "")
     for module in ("session", "rekey_actions"):
         monkeypatch.setattr(f"keyhop.cli.{module}.is_terminal", lambda: True)
@@ -78,7 +74,7 @@ def says_no(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_a_rollback_with_stragglers_shows_them_and_what_is_lost_and_asks(
+def test_a_rollback_with_stragglers_shows_them_and_their_loss_and_asks(
     pairs: Pairs, says_no: None
 ) -> None:
     pairs.begun(Control("destination", replicating=True, turns=1))
@@ -104,28 +100,26 @@ def test_stragglers_that_keep_the_tables_from_being_equal_can_be_settled_before_
     pairs.side.straggler("destination", {"pk": {"S": "bypassed"}}, [{"pk": {"S": "there"}}])
     refused = pairs.rekey("cutover", yes=False)
     assert (refused.status, refused.err) == (3, "")
-    asked = pairs.rekey("cutover", "--accept", "stragglers", yes=False)
-    assert asked.status == 2
-    assert "settle the writes that bypassed the routers" in asked.err
+    question = pairs.rekey("cutover", "--accept", "stragglers", yes=False)
+    assert question.status == 2
+    assert "settle the writes that bypassed the routers" in question.err
     assert len(pairs.side.unsettled()) == 1
     pairs.side.resolve(*pairs.side.unsettled())
     assert pairs.rekey("cutover", "--accept", "stragglers", yes=False).status == 3
 
 
-def test_a_cutover_that_was_interrupted_asks_only_whether_to_go_on(
-    pairs: Pairs, says_no: None
-) -> None:
+def test_an_interrupted_cutover_asks_only_whether_to_continue(pairs: Pairs, says_no: None) -> None:
     control = Control(replicating=True).closed()
     pairs.begun(control)
     pairs.database.create(pairs.destination)
-    asked = pairs.rekey("cutover", yes=False)
-    assert asked.status == 2
-    assert f"Let {pairs.destination} serve instead of {pairs.source}? [y/N]" in asked.err
-    assert "ccept what is lost" not in asked.err
+    question = pairs.rekey("cutover", yes=False)
+    assert question.status == 2
+    assert f"Let {pairs.destination} serve instead of {pairs.source}? [y/N]" in question.err
+    assert "ccept what is lost" not in question.err
     assert pairs.side.control() == control
 
 
 def test_there_is_nothing_to_roll_back_before_a_cutover(pairs: Pairs, template: Path) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     result = pairs.rekey("rollback")
     assert (result.status, "The source already serves" in result.err) == (2, True)

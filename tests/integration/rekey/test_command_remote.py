@@ -1,4 +1,4 @@
-"""`keyhop rekey` as a person meets it: a deployment does the work."""
+"""The commands `keyhop rekey` with a deployment that does the work."""
 
 import json
 from pathlib import Path
@@ -9,15 +9,15 @@ from keyhop.rekey.control import Control
 from keyhop.rekey.cutover.deployed import NotDeployed
 from keyhop.rekey.side.layout import DEPLOYMENT
 
-from tests.integration.rekey.pairs import Pairs, States, items_of, made
+from tests.integration.rekey.pairs import Pairs, States, create_rekey, items_of
 
 COST = {"total": 0.5, "prices": "us-east-1"}
 
 
-def test_start_remote_records_the_deployment_and_later_commands_act_there(
+def test_start_remote_records_the_deployment_for_later_commands(
     pairs: Pairs, template: Path, states: States
 ) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     started = pairs.rekey("start", "--remote", "--max-write-rate", 500, "--max-cost", 2)
     assert started.status == 0, started.err
     (name,) = started.lines
@@ -33,13 +33,9 @@ def test_start_remote_records_the_deployment_and_later_commands_act_there(
     assert any("all repaired" in line for line in verified.lines)
     assert any("$0.5" in line for line in verified.lines)
     assert [machine for machine, _ in states.started] == ["RekeyBackfill", "RekeyVerify"]
-    assert states.started[0][1] == {
-        "rekey": pairs.destination,
-        "maxWriteRate": 500,
-        "maxCost": 2,
-    }
-    here = pairs.rekey("verify", "--output", "verified")
-    assert (here.status, "leave out --output" in here.err) == (2, True)
+    assert states.started[0][1] == {"rekey": pairs.destination, "maxWriteRate": 500, "maxCost": 2}
+    local = pairs.rekey("verify", "--output", "verified")
+    assert (local.status, "leave out --output" in local.err) == (2, True)
     assert "  stack        Keyhop" in pairs.rekey("status").lines
 
 
@@ -50,7 +46,7 @@ def test_an_endpoint_of_the_command_line_is_refused_with_remote(pairs: Pairs) ->
 
 
 def test_a_copy_is_followed_to_its_end(pairs: Pairs, template: Path, states: States) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     states.outputs["RekeyBackfill"] = {"outcomes": {"copied": 30}, "cost": COST}
     result = pairs.rekey("start", "--remote", "--stack", "Mine", "--follow")
     assert result.status == 0, result.err
@@ -76,7 +72,7 @@ def test_a_rollback_by_the_deployment_is_followed_to_its_end(
 def test_a_dry_run_of_redrive_counts_the_messages(
     pairs: Pairs, template: Path, states: States
 ) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     assert pairs.rekey("start", "--remote").status == 0
     looked = pairs.rekey("redrive", "--dry-run", yes=False)
     assert looked.status == 0, looked.err

@@ -1,4 +1,4 @@
-"""`keyhop rekey` as a person meets it: plan, start and verify."""
+"""The commands `keyhop rekey plan`, `start` and `verify`."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from keyhop import Rekey
 from keyhop.errors import Stopped
 
-from tests.integration.rekey.pairs import REGION, Pairs, in_order, items_of, made, orders
+from tests.integration.rekey.pairs import REGION, Pairs, create_rekey, in_order, items_of, orders
 
 pytestmark = pytest.mark.usefixtures("nothing_waits")
 
@@ -22,7 +22,7 @@ def backward(item):
     return {"day": item["day"], "customer": {"S": customer}, "order": {"S": order}}
 """
 
-OF_FUNCTIONS = """
+FUNCTIONS_TEMPLATE = """
 transform: by_day.py:forward
 inverse: by_day.py:backward
 keep: {customer: wasCustomer, order: wasOrder}
@@ -30,10 +30,10 @@ reads: [day]
 """
 
 
-def test_a_copy_from_here_puts_every_item_and_says_that_nobody_follows(
+def test_a_local_copy_puts_every_item_and_says_that_no_function_follows(
     pairs: Pairs, template: Path
 ) -> None:
-    items = made(pairs, template)
+    items = create_rekey(pairs, template)
     dry = pairs.rekey("start", "--dry-run")
     assert (dry.status, "RRU" in dry.out.decode()) == (0, True)
     assert pairs.rekey("start", yes=False).status == 2
@@ -42,45 +42,44 @@ def test_a_copy_from_here_puts_every_item_and_says_that_nobody_follows(
     assert result.status == 0, result.err
     assert "No function follows" in result.err
     expected = [
-        {**one, "order": {"S": f"{one['customer']['S']}#{one['order']['S']}"}} for one in items
+        {"day": item["day"], "order": {"S": f"{item['customer']['S']}#{item['order']['S']}"}}
+        for item in items
     ]
-    for one in expected:
-        del one["customer"]
     assert items_of(pairs, pairs.destination) == in_order(expected)
     assert pairs.status()["phase"] == "copied"
 
 
-def test_of_two_items_that_collide_none_is_lost(pairs: Pairs, template: Path) -> None:
-    """One has the place; the other is a claim, which stands in the way of the cutover."""
+def test_no_item_of_a_collision_is_lost(pairs: Pairs, template: Path) -> None:
+    """One item has the place; the other one is a claim, which prevents the cutover."""
     template.write_text(
         "items:\n- set: {day: '{day}', order: '{order}'}\n  keep: {customer: oldCustomer}\n"
     )
-    items = made(pairs, template)
-    both = {"customer": {"S": "other"}, "order": items[0]["order"], "day": items[0]["day"]}
-    pairs.database.client.put_item(TableName=pairs.source, Item=both)
+    items = create_rekey(pairs, template)
+    contender = {"customer": {"S": "other"}, "order": items[0]["order"], "day": items[0]["day"]}
+    pairs.database.client.put_item(TableName=pairs.source, Item=contender)
     result = pairs.rekey("start")
     assert result.status == 0
     assert "claimed              1" in result.out.decode()
-    told = pairs.status()
-    assert told["claims"] == 1
-    assert "collide" in told["troubles"][0]
+    status = pairs.status()
+    assert status["claims"] == 1
+    assert "collide" in status["troubles"][0]
     owners = {"other", items[0]["customer"]["S"]}
-    assert not any(one in pairs.rekey("status").out.decode() for one in ('"other"', "wants {"))
-    shown = pairs.rekey("status", "--show-keys", "full").out.decode()
-    assert any(f'"S":"{one}"' in shown.replace(" ", "") for one in owners)
+    assert not any(text in pairs.rekey("status").out.decode() for text in ('"other"', "wants {"))
+    text = pairs.rekey("status", "--show-keys", "full").out.decode()
+    assert any(f'"S":"{owner}"' in text.replace(" ", "") for owner in owners)
     assert len(items_of(pairs, pairs.source)) == len(items) + 1
     assert len(items_of(pairs, pairs.destination)) == len(items)
 
 
 def test_an_item_that_cannot_be_mapped_is_counted_and_stays(pairs: Pairs, template: Path) -> None:
-    items = made(pairs, template)
+    items = create_rekey(pairs, template)
     without = {"customer": {"S": "secret-name"}, "order": {"S": "9"}}
     pairs.database.client.put_item(TableName=pairs.source, Item=without)
     result = pairs.rekey("start")
     assert result.status == 0
-    told = pairs.status()
-    assert told["unmappable"] == 1
-    assert "cannot be mapped" in told["troubles"][0]
+    status = pairs.status()
+    assert status["unmappable"] == 1
+    assert "cannot be mapped" in status["troubles"][0]
     text = result.out.decode() + pairs.rekey("status").out.decode()
     assert "day" in text
     assert "secret-name" not in text, "values of items are in no message"
@@ -88,16 +87,16 @@ def test_an_item_that_cannot_be_mapped_is_counted_and_stays(pairs: Pairs, templa
     assert without in items_of(pairs, pairs.source)
 
 
-def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
+def test_verify_finds_an_item_that_was_written_since_the_copy_and_repairs_it_after_a_yes(
     pairs: Pairs, template: Path
 ) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     assert pairs.rekey("start").status == 0
     client = pairs.database.client
     new = {"customer": {"S": "late"}, "order": {"S": "1"}, "day": {"S": "2026-11-09"}}
     client.put_item(TableName=pairs.source, Item=new)
-    looked = pairs.rekey("verify", "--no-repair", yes=False)
-    assert looked.status == 3, looked.err
+    comparison = pairs.rekey("verify", "--no-repair", yes=False)
+    assert comparison.status == 3, comparison.err
     assert len(items_of(pairs, pairs.destination)) == 30
     assert pairs.status()["figures"]["verify"]["missing"] == 1
     planned = pairs.rekey("verify", "--dry-run", yes=False)
@@ -110,7 +109,7 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     repaired = pairs.rekey("verify")
     assert repaired.status == 3, repaired.err
     assert len(items_of(pairs, pairs.destination)) == 31
-    assert pairs.status()["phase"] == "verified", "as the gate has it: nothing is left"
+    assert pairs.status()["phase"] == "verified", "as for the gate, no difference remains"
     assert pairs.rekey("verify", "--no-repair").status == 0
     assert pairs.status()["phase"] == "verified"
     sample = pairs.rekey("verify", "--share", "0.5", "--no-repair")
@@ -126,10 +125,10 @@ def test_verify_finds_what_was_written_meanwhile_and_repairs_it_after_a_yes(
     ],
     ids=["bijective", "recoverable"],
 )
-def test_verify_repairs_whatever_the_keys_names_and_types_are(
+def test_verify_repairs_items_whatever_the_names_and_types_of_their_keys(
     pairs: Pairs, template: Path, rule: str
 ) -> None:
-    """The partition key's name comes after the sort key's, and of a number 1E+1 is a form."""
+    """The partition key's name sorts after the sort key's, and 1E+1 is a form of a number."""
     template.write_text(f"items:\n{rule}\n")
     client, new = pairs.database.client, pairs.destination
     pairs.database.create(pairs.source, ("number", "N"), None)
@@ -146,30 +145,29 @@ def test_verify_repairs_whatever_the_keys_names_and_types_are(
             client.delete_item(TableName=new, Key=place)
         else:
             client.put_item(TableName=new, Item={**item, "more": {"S": "changed"}})
-    told = json.loads(pairs.rekey("verify", "-f", "json").out)["verify"]
+    report = json.loads(pairs.rekey("verify", "-f", "json").out)["verify"]
     assert items_of(pairs, new) == copied
     names = ("missing", "changed", "contended", "surplus", "repaired", "left")
-    assert [told[name] for name in names] == [2, 2, 0, 0, 4, 0]
+    assert [report[name] for name in names] == [2, 2, 0, 0, 4, 0]
 
 
 def test_plan_asks_whether_an_index_would_do_and_shows_ten_items(
     pairs: Pairs, template: Path
 ) -> None:
     orders(pairs)
-    asked = ("plan", "--template", template, "--partition-key", "day")
-    result = pairs.rekey(*asked, "--show-keys", "full")
+    plan = ("plan", "--template", template, "--partition-key", "day")
+    result = pairs.rekey(*plan, "--show-keys", "full")
     assert result.status == 0, result.err
     assert result.lines[0].startswith("Would a global index do?")
-    shown = [line for line in result.lines if line.startswith("    -> day=2026-11-")]
-    assert len(shown) == 10
-    hidden = pairs.rekey(*asked).out.decode()
-    assert "2026-11-" not in hidden
-    told = json.loads(pairs.rekey(*asked, "-f", "json").out)
-    assert (told["class"], told["collisions"]["how"], told["blocks"]) == ("bijective", "none", [])
+    assert sum(line.startswith("    -> day=2026-11-") for line in result.lines) == 10
+    assert "2026-11-" not in pairs.rekey(*plan).out.decode()
+    report = json.loads(pairs.rekey(*plan, "-f", "json").out)
+    assert (report["class"], report["blocks"]) == ("bijective", [])
+    assert report["collisions"]["how"] == "none"
     assert pairs.destination not in pairs.database.tables()
 
 
-def test_plan_names_what_stands_in_the_way(pairs: Pairs, template: Path) -> None:
+def test_plan_names_the_obstacles(pairs: Pairs, template: Path) -> None:
     orders(pairs, StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"})
     item = {"customer": {"S": "c"}, "order": {"S": "none"}}
     pairs.database.client.put_item(TableName=pairs.source, Item=item)
@@ -184,23 +182,23 @@ def test_plan_names_what_stands_in_the_way(pairs: Pairs, template: Path) -> None
 def test_a_table_that_the_deployment_shards_is_refused_by_name(
     pairs: Pairs, template: Path
 ) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     metadata = f"Mine-shards-{pairs.source}"
     pairs.database.create(metadata)
     result = pairs.rekey("start", "--stack", "Mine")
     pairs.database.client.delete_table(TableName=metadata)
     assert (result.status, f"{pairs.source!r} is sharded" in result.err) == (2, True)
-    assert not pairs.side.control().replicating, "nothing was begun"
+    assert not pairs.side.control().replicating, "nothing was started"
 
 
-def test_functions_run_if_their_file_is_given_and_the_same(pairs: Pairs, template: Path) -> None:
-    template.write_text(OF_FUNCTIONS)
+def test_functions_run_only_if_their_unchanged_file_is_passed(pairs: Pairs, template: Path) -> None:
+    template.write_text(FUNCTIONS_TEMPLATE)
     code = template.with_name("by_day.py")
     code.write_text(FUNCTIONS)
-    items = made(pairs, template)
-    other = template.with_name("other.py")
-    other.write_text(f"{FUNCTIONS}# changed")
-    for more in ((), ("--functions", other)):
+    items = create_rekey(pairs, template)
+    changed_code = template.with_name("other.py")
+    changed_code.write_text(f"{FUNCTIONS}# changed")
+    for more in ((), ("--functions", changed_code)):
         refused = pairs.rekey("start", *more)
         assert (refused.status, "are not those of this deployment" in refused.err) == (2, True)
     assert items_of(pairs, pairs.destination) == []
@@ -208,10 +206,10 @@ def test_functions_run_if_their_file_is_given_and_the_same(pairs: Pairs, templat
     assert len(items_of(pairs, pairs.destination)) == len(items)
 
 
-def test_a_copy_and_a_comparison_are_not_begun_if_they_cost_more_for_sure(
+def test_a_copy_and_a_comparison_that_cost_too_much_are_not_started(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    items = made(pairs, template)
+    items = create_rekey(pairs, template)
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
     refused = pairs.rekey("start", "--max-cost", "0.01")
     assert (refused.status, refused.out) == (4, b"")
@@ -228,7 +226,7 @@ def test_a_copy_and_a_comparison_are_not_begun_if_they_cost_more_for_sure(
 def test_a_comparison_ends_when_its_dollars_are_spent(
     pairs: Pairs, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     assert pairs.rekey("start").status == 0
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
     expected = json.loads(pairs.rekey("verify", "--dry-run", "-f", "json").out)["dollars"]
@@ -238,41 +236,34 @@ def test_a_comparison_ends_when_its_dollars_are_spent(
     assert pairs.rekey("verify", "--resume", tmp_path / "run").status == 0
 
 
-def test_a_comparison_that_only_looks_asks_if_it_costs_more_than_a_little(
+def test_a_comparison_without_repair_asks_if_it_is_not_cheap(
     pairs: Pairs, template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(pairs, template)
+    create_rekey(pairs, template)
     assert pairs.rekey("start").status == 0
     assert pairs.rekey("verify", "--no-repair", yes=False).status == 0
     monkeypatch.setattr("keyhop.cli.rekey_actions.ASK_ABOVE", 0.0)
-    asked = pairs.rekey("verify", "--no-repair", yes=False)
-    assert asked.status == 2
-    assert f"compare {pairs.source} and {pairs.destination}, but there is no terminal" in asked.err
+    question = pairs.rekey("verify", "--no-repair", yes=False)
+    assert question.status == 2
+    assert (
+        f"compare {pairs.source} and {pairs.destination}, but there is no terminal" in question.err
+    )
     assert pairs.rekey("verify", "--no-repair").status == 0
 
 
-def test_an_interrupted_run_in_a_directory_goes_on_with_resume(
+def test_an_interrupted_run_in_a_directory_continues_with_resume(
     pairs: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_given: Any, **_more: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise Stopped
 
     orders(pairs, 1)
     monkeypatch.setattr(Rekey, "start", interrupted)
-    words = (
-        "start",
-        pairs.source,
-        "--to",
-        pairs.destination,
-        "--region",
-        REGION,
-        "--resume",
-        "run",
-    )
-    told = pairs.rekey("start", "-o", "run").err
-    assert told.startswith("keyhop: Interrupted. To go on: keyhop rekey ")
-    assert all(word in told.split() for word in words)
-    assert "-o" not in told.split()
-    again = "keyhop: Interrupted. Start the same command again: it goes on."
-    assert pairs.rekey("start").err.strip() == again
-    assert pairs.rekey("start", "--resume", "run").err.strip() == again
+    message = pairs.rekey("start", "-o", "run").err
+    assert message.startswith("keyhop: Interrupted. To go on: keyhop rekey ")
+    words = {"start", pairs.source, "--to", pairs.destination, "--region", REGION}
+    assert {*words, "--resume", "run"} <= {*message.split()}
+    assert "-o" not in message.split()
+    repeat = "keyhop: Interrupted. Start the same command again: it goes on."
+    assert pairs.rekey("start").err.strip() == repeat
+    assert pairs.rekey("start", "--resume", "run").err.strip() == repeat

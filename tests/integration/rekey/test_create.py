@@ -1,4 +1,4 @@
-"""`create` on DynamoDB Local: made once, by whoever, killed wherever."""
+"""`create` on DynamoDB Local makes the tables once, also if several processes run or are killed."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -16,9 +16,16 @@ from keyhop.rekey.pair import Pair
 from keyhop.rekey.side.layout import TURNED
 
 from testing.databases import Database
-from tests.integration.rekey.faults import Killed
 from tests.integration.rekey.learned import TABLE_SETTING, TTL_SETTING, Learned
-from tests.integration.rekey.lives import KEYS, SETS_TTL, Dying, Life, client_at, until_done
+from tests.integration.rekey.lives import (
+    KEYS,
+    SETS_TTL,
+    Dying,
+    Life,
+    client_at,
+    is_killed,
+    until_done,
+)
 
 INDEX = {
     "IndexName": "by-day",
@@ -48,7 +55,7 @@ def test_the_destination_has_the_plan_s_keys_the_source_s_indexes_and_a_stream(l
 
 @pytest.mark.prove
 @pytest.mark.parametrize("after", [False, True])
-def test_killed_at_each_change_it_ends_as_if_it_had_not_been(
+def test_a_create_that_is_killed_at_each_change_can_be_repeated(
     dynamodb: Database, table_name: str, after: bool
 ) -> None:
     for dies_at in count(1):
@@ -56,11 +63,7 @@ def test_killed_at_each_change_it_ends_as_if_it_had_not_been(
         dynamodb.create(name)
         life = Life(dynamodb, Pair(name, f"{name}-new", {"items": []}))
         dying = Dying(client_at(dynamodb.url), dies_at, after)
-        try:
-            until_done(life.creation(dying).step)
-        except Killed:
-            pass
-        else:
+        if not is_killed(life.creation(dying).step):
             break
         until_done(life.creation().step)
         side = life.side
@@ -73,7 +76,7 @@ NEW_SETTINGS = ("drop-vector-indexes", TABLE_SETTING, TTL_SETTING)
 
 
 @pytest.mark.parametrize("unaccepted", NEW_SETTINGS)
-def test_nothing_is_made_while_the_source_has_what_keyhop_does_not_know(
+def test_nothing_is_created_while_the_source_has_unknown_settings(
     life: Life, unaccepted: str
 ) -> None:
     before = life.database.tables()
@@ -84,7 +87,7 @@ def test_nothing_is_made_while_the_source_has_what_keyhop_does_not_know(
     assert life.database.tables() == before
 
 
-def test_what_keyhop_does_not_know_is_left_out_if_it_is_accepted_by_name(life: Life) -> None:
+def test_unknown_settings_are_left_out_if_they_are_accepted_by_name(life: Life) -> None:
     client = Learned(client_at(life.database.url), life.pair.source)
     until_done(life.creation(client, accepted=NEW_SETTINGS).step)
     fates = {row["what"]: row["fate"] for row in life.side.told("copied")}
@@ -94,10 +97,10 @@ def test_what_keyhop_does_not_know_is_left_out_if_it_is_accepted_by_name(life: L
 
 @dataclass
 class Scaling:
-    """Application Auto Scaling, with a policy of a kind that tables did not have before."""
+    """Application Auto Scaling, with a policy of a kind that Keyhop does not know."""
 
     table: str
-    made: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
     def client_of(self, service: str) -> "Scaling":
         if service != "application-autoscaling":
@@ -105,7 +108,7 @@ class Scaling:
         return self
 
     def get_paginator(self, operation: str) -> "Scaling":
-        return replace(self, made=[operation])
+        return replace(self, calls=[operation])
 
     def paginate(self, **_: Any) -> "Scaling":
         return self
@@ -117,44 +120,42 @@ class Scaling:
             "describe_scaling_policies": [
                 {**of_table, "PolicyName": "seer", "PredictiveScalingPolicyConfiguration": {"a": 1}}
             ],
-        }.get(self.made[0], [])
+        }.get(self.calls[0], [])
 
-    def register_scalable_target(self, **asked: Any) -> None:
-        self.made.append(asked["ResourceId"])
+    def register_scalable_target(self, **parameters: Any) -> None:
+        self.calls.append(parameters["ResourceId"])
 
 
-def test_a_scaling_policy_that_tracks_no_target_is_named_and_left_out_if_it_is_accepted(
-    life: Life,
-) -> None:
+def test_an_unknown_scaling_policy_is_named_and_left_out_if_it_is_accepted(life: Life) -> None:
     scaling = Scaling(life.pair.source)
     name = "ScalingPolicies.PredictiveScalingPolicyConfiguration"
     with pytest.raises(CannotStart, match=f"accept it by {name}"):
         life.creation(client_of=scaling.client_of).step()
     until_done(life.creation(client_of=scaling.client_of, accepted=[name]).step)
-    assert scaling.made == [f"table/{life.pair.destination}"]
+    assert scaling.calls == [f"table/{life.pair.destination}"]
 
 
-def test_two_at_once_make_one(life: Life) -> None:
-    one, other = (life.creation() for _ in range(2))
-    until_done(lambda: (one.step(), other.step())[1])
+def test_two_creations_at_once_make_one_destination(life: Life) -> None:
+    first, second = (life.creation() for _ in range(2))
+    until_done(lambda: (first.step(), second.step())[1])
     assert life.side.told("destination")["identity"]
 
 
-def test_four_processes_at_once_make_one(life: Life) -> None:
+def test_four_processes_at_once_make_one_destination(life: Life) -> None:
     with ThreadPoolExecutor(4) as pool:
-        done = pool.map(lambda _: until_done(life.creation().step, 500).done, range(4))
-        assert list(done) == [True] * 4
+        results = pool.map(lambda _: until_done(life.creation().step, 500).done, range(4))
+        assert list(results) == [True] * 4
     assert life.side.told("destination")["identity"]
     assert life.side.told("stream")["arn"] == life.described(life.pair.source)["LatestStreamArn"]
 
 
-def test_a_table_that_another_process_makes_between_two_reads_is_not_gone(
+def test_a_table_that_another_process_makes_between_two_reads_is_not_missing(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One reads that there is no table, is paused, and then reads the record of the one made."""
+    """A paused process reads that the table is missing, and later the record of its creation."""
     read, paused = create.find_table, []
 
-    def found(connection: Connection, name: str) -> Table | None:
+    def find_table(connection: Connection, name: str) -> Table | None:
         table = read(connection, name)
         if name == life.pair.destination and not paused:
             paused.append(table)
@@ -162,12 +163,12 @@ def test_a_table_that_another_process_makes_between_two_reads_is_not_gone(
         return table
 
     life.creation().step()  # the side table
-    monkeypatch.setattr(create, "find_table", found)
+    monkeypatch.setattr(create, "find_table", find_table)
     assert until_done(life.creation().step).done
     assert paused == [None]
 
 
-def test_create_again_turns_on_the_streams_that_were_turned_off_since(life: Life) -> None:
+def test_a_second_create_turns_streams_on_again(life: Life) -> None:
     until_done(life.creation().step)
     tables = (life.pair.source, life.pair.destination)
     for table in tables:
@@ -182,14 +183,14 @@ def test_create_again_turns_on_the_streams_that_were_turned_off_since(life: Life
     }
 
 
-def test_a_table_that_was_made_and_is_gone_is_named(life: Life) -> None:
+def test_a_destination_that_was_made_and_deleted_is_named(life: Life) -> None:
     until_done(life.creation().step)
     life.database.client.delete_table(TableName=life.pair.destination)
     with pytest.raises(RunConflict, match="was made, but does not exist"):
         until_done(life.creation().step)
 
 
-def test_a_table_of_somebody_else_s_is_refused_and_left_alone(life: Life) -> None:
+def test_an_existing_table_is_refused_and_left_alone(life: Life) -> None:
     life.database.create(life.pair.destination)
     before = life.database.tables()
     with pytest.raises(RunConflict, match="exists, and was not made for this re-key"):
@@ -197,8 +198,8 @@ def test_a_table_of_somebody_else_s_is_refused_and_left_alone(life: Life) -> Non
     assert life.database.tables() == before
 
 
-def test_a_control_item_that_is_gone_after_a_cutover_is_not_made_anew(life: Life) -> None:
-    """It would say that the source serves."""
+def test_a_deleted_control_item_is_not_created_again_after_a_cutover(life: Life) -> None:
+    """A new control item would say that the source serves."""
     until_done(life.creation().step)
     life.side.tell(TURNED, {"at": 1.0, "serving": "destination"})
     until_done(life.creation().step)
@@ -210,9 +211,9 @@ def test_a_control_item_that_is_gone_after_a_cutover_is_not_made_anew(life: Life
 
 def test_another_plan_is_refused(life: Life) -> None:
     until_done(life.creation().step)
-    other = Pair(life.pair.source, life.pair.destination, {"items": [{"otherwise": "copy"}]})
+    pair = Pair(life.pair.source, life.pair.destination, {"items": [{"otherwise": "copy"}]})
     with pytest.raises(RunConflict, match="another plan"):
-        replace(life, pair=other).creation().step()
+        replace(life, pair=pair).creation().step()
 
 
 def test_other_keys_and_another_lease_are_refused_once_the_table_exists(life: Life) -> None:
@@ -226,27 +227,28 @@ def test_other_keys_and_another_lease_are_refused_once_the_table_exists(life: Li
     until_done(life.creation(lease=60.0).step)
 
 
-def test_a_side_table_of_somebody_else_s_is_left_alone(life: Life) -> None:
+def test_an_existing_table_with_the_name_of_the_side_table_is_left_alone(life: Life) -> None:
     life.database.create(life.pair.side)
     life.database.fill(life.pair.side, [{"pk": {"S": "plan"}, "sk": {"S": "mine"}}])
     with pytest.raises(RunConflict, match="not empty, and has no plan"):
         life.creation().step()
 
 
-def test_an_empty_table_with_the_keys_is_adopted_if_that_was_said(life: Life) -> None:
+def create_destination(life: Life) -> None:
     stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
     life.database.create(
         life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=stream
     )
+
+
+def test_an_empty_table_with_the_keys_is_adopted_on_request(life: Life) -> None:
+    create_destination(life)
     until_done(life.creation(adopt=True).step)
     assert life.side.told("destination")["adopted"]
 
 
 def test_a_table_whose_items_expire_already_is_not_adopted(life: Life) -> None:
-    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
-    life.database.create(
-        life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=stream
-    )
+    create_destination(life)
     life.database.client.update_time_to_live(
         TableName=life.pair.destination, TimeToLiveSpecification=SETS_TTL
     )

@@ -1,7 +1,6 @@
-"""Markers, routers and a cutover on a real database, with threads that run at once."""
+"""Markers, the probe and a chaos test on a real database."""
 
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -45,12 +44,12 @@ def test_markers_are_found_in_the_stream_and_leave_no_item(
     dynamodb.create(table, ("key", type_), sort, StreamSpecification=STREAM)
     markers = markers_of(world, table)
     markers.locate()
-    made = markers.mark()
-    assert len(made) == len([shard for shard in markers.shards() if shard.is_open])
-    assert markers.unseen(made) == len(made)
-    for marker in made:
+    marks = markers.mark()
+    assert len(marks) == len([shard for shard in markers.shards() if shard.is_open])
+    assert markers.unseen(marks) == len(marks)
+    for marker in marks:
         world.side.see_marker(marker, {})
-    assert markers.unseen(made) == 0
+    assert markers.unseen(marks) == 0
     markers.check_shards()
     assert world.items(table) == []
 
@@ -58,23 +57,23 @@ def test_markers_are_found_in_the_stream_and_leave_no_item(
 def test_the_worker_answers_a_marker_when_its_batch_is_done(world: World) -> None:
     markers = markers_of(world, world.pair.source)
     markers.locate()
-    made = markers.mark()
+    marks = markers.mark()
     world.put("a", "x")
     world.replicator().work(world.records())
-    assert markers.unseen(made) == 0
-    assert len(world.there) == 1  # and has copied none
+    assert markers.unseen(marks) == 0
+    assert len(world.actual) == 1, "no marker is copied"
 
 
-def test_a_worker_that_does_not_answer_is_told_before_anything_is_frozen(world: World) -> None:
+def test_a_worker_that_does_not_answer_is_reported_before_the_freeze(world: World) -> None:
     with pytest.raises(GaveUp, match="is its function running"):
         markers_of(world, world.pair.source).prepare()
 
 
-def test_what_a_killed_attempt_has_left_is_removed(world: World) -> None:
+def test_the_markers_of_a_killed_attempt_are_removed(world: World) -> None:
     markers = markers_of(world, world.pair.source)
     key = {"id": {"S": "a marker's"}}
-    told = {"table": world.pair.source, "key": key, "at": time.time() - LATE_SECONDS - 1}
-    world.side.put_marker("one", {**told, "at": VirtualClock().time() - LATE_SECONDS - 1})
+    at = VirtualClock().time() - LATE_SECONDS - 1
+    world.side.put_marker("one", {"table": world.pair.source, "key": key, "at": at})
     item = {**key, MARKER_ATTRIBUTE: {"S": "one"}}
     world.client.put_item(TableName=world.pair.source, Item=item)
     markers.sweep()
@@ -82,23 +81,23 @@ def test_what_a_killed_attempt_has_left_is_removed(world: World) -> None:
     assert world.side.markers() == {}
 
 
-def test_a_marker_that_came_late_stands_in_nobodys_way(world: World) -> None:
-    """Its put was sent again, and came when the drain had deleted it. The key serves the next."""
+def test_a_late_marker_does_not_disturb_the_next_drain(world: World) -> None:
+    """The marker's repeated put arrived after the drain had deleted the marker."""
     markers = markers_of(world, world.pair.source)
     markers.locate()
     (key,) = world.side.told(f"{MARKER_KEYS} source").values()
     item = {**key, MARKER_ATTRIBUTE: {"S": "late"}}
     world.client.put_item(TableName=world.pair.source, Item=item)
-    made = markers.mark()
+    marks = markers.mark()
     assert world.items(world.pair.source) == []
     world.replicator().work(world.records())
-    assert markers.unseen(made) == 0
+    assert markers.unseen(marks) == 0
 
 
-def test_an_item_of_somebody_elses_is_no_marker(world: World) -> None:
+def test_an_item_of_the_application_is_not_a_marker(world: World) -> None:
     markers = markers_of(world, world.pair.source)
-    told = {"table": world.pair.source, "key": {"id": {"S": "mine"}}, "at": 0.0}
-    world.side.put_marker("one", told)
+    marker = {"table": world.pair.source, "key": {"id": {"S": "mine"}}, "at": 0.0}
+    world.side.put_marker("one", marker)
     world.put("mine", "x")
     markers.sweep()
     assert len(world.items(world.pair.source)) == 1
@@ -115,18 +114,18 @@ def test_a_write_that_must_be_refused_proves_the_way_back(world: World) -> None:
     assert len(world.items(world.pair.source)) == 1
 
 
-def test_a_table_that_is_not_there_is_no_way_back(world: World) -> None:
+def test_a_missing_table_is_no_way_back(world: World) -> None:
     assert "no table" in Probe(world.connection, "nowhere").why_not({"id": {"S": "a"}})
 
 
-# --- all together ---
+# --- the chaos test ---
 
 
 class LocalWorld(ChaosWorld):
-    """On DynamoDB Local, whose streams have a shard each."""
+    """The world of a chaos test on DynamoDB Local, whose streams have one shard each."""
 
     shards = 1
-    poll_seconds = 1.0  # each look is a request
+    poll_seconds = 1.0  # each poll is a request
 
     def __init__(self, database: Database, name: str, chance: random.Random) -> None:
         self.local = World(database, name)
@@ -135,7 +134,7 @@ class LocalWorld(ChaosWorld):
         super().__init__(chance)
         self.pair = self.local.pair
 
-    def made(self) -> Any:
+    def _make_tables(self) -> Any:
         return Turns(self.local.streams, self.schedule, self.chance)
 
     def connection(self, fate: Fate, timeout: float = 0.0) -> Connection:
@@ -145,7 +144,7 @@ class LocalWorld(ChaosWorld):
     def put_first(self, items: Sequence[dict[str, Any]]) -> None:
         load(self.local.client, iter(items), self.pair.source)
 
-    def records(self, table: str, shard: int, at: int, most: int) -> list[Any]:
+    def records(self, table: str, shard: int, start: int, limit: int) -> list[Any]:
         self.local.epoch = self.time()
         return self.local.records("forward" if table == self.pair.source else "reverse")
 
@@ -161,9 +160,9 @@ def test_no_acknowledged_write_is_lost_and_no_read_goes_back(
     chaos = Chaos(world, 50, operations, changes, in_peace=True)
     chaos.run()
     assert chaos.wrong == []
-    assert chaos.lost() == {}
-    chaos.at_rest()
+    assert chaos.lost_items() == {}
+    chaos.sweep_at_rest()
     assert world.side().claims("forward") == []
-    assert chaos.differ() == set()
+    assert chaos.different_places() == set()
     assert chaos.counts["operations"] == operations
     assert chaos.counts["changes: done"] >= changes

@@ -1,4 +1,4 @@
-"""`complete` and `cancel` on DynamoDB Local: nothing of Keyhop's is left, killed or not."""
+"""`complete` and `cancel` on DynamoDB Local remove everything of Keyhop's, killed or not."""
 
 from dataclasses import replace
 from itertools import count
@@ -15,8 +15,15 @@ from keyhop.rekey.side.layout import MARKER_ATTRIBUTE
 
 from testing.databases import Database
 from testing.simulation.service import failure
-from tests.integration.rekey.faults import Killed
-from tests.integration.rekey.lives import DAY, SETS_TTL, Dying, Life, client_at, until_done
+from tests.integration.rekey.lives import (
+    DAY,
+    SETS_TTL,
+    Dying,
+    Life,
+    client_at,
+    is_killed,
+    until_done,
+)
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
@@ -37,11 +44,11 @@ def tables_of(life: Life) -> list[str]:
     return [name for name in life.database.tables() if name.startswith(life.pair.source)]
 
 
-def test_cancelled_all_is_as_it_was(life: Life) -> None:
-    before = life.looks(life.pair.source)
+def test_a_cancel_restores_everything(life: Life) -> None:
+    before = life.snapshot(life.pair.source)
     life.begin()
     until_done(life.ending("cancel", delete=life.pair.destination).step)
-    assert life.looks(life.pair.source) == before
+    assert life.snapshot(life.pair.source) == before
     assert tables_of(life) == [life.pair.source]
     assert life.followers.streams == {}
 
@@ -55,18 +62,18 @@ def test_a_stream_that_was_on_stays_on(dynamodb: Database, table_name: str) -> N
     assert life.described(table_name)["StreamSpecification"] == STREAM
 
 
-def test_a_stream_that_somebody_follows_by_now_stays_on(life: Life) -> None:
+def test_a_stream_that_another_function_reads_stays_on(life: Life) -> None:
     life.begin()
     stream = life.described(life.pair.source)["LatestStreamArn"]
-    life.followers.also[stream] = ["Search"]
+    life.followers.functions[stream] = ["Search"]
     until_done(life.ending("cancel").step)
     assert life.described(life.pair.source)["StreamSpecification"] == STREAM
 
 
 def test_the_stream_that_another_re_key_follows_stays_on(life: Life) -> None:
     life.begin()
-    other = replace(life, pair=replace(life.pair, destination=f"{life.pair.source}-other"))
-    other.begin()
+    second_life = replace(life, pair=replace(life.pair, destination=f"{life.pair.source}-other"))
+    second_life.begin()
     until_done(life.ending("cancel", delete=life.pair.destination).step)
     assert life.described(life.pair.source)["StreamSpecification"] == STREAM
 
@@ -91,7 +98,7 @@ def test_the_stream_stays_on_if_other_re_keys_cannot_be_seen(life: Life) -> None
     assert life.described(life.pair.source)["StreamSpecification"] == STREAM
 
 
-def test_a_table_that_create_has_not_made_is_not_deleted(life: Life) -> None:
+def test_a_table_that_create_did_not_make_is_not_deleted(life: Life) -> None:
     life.database.create(
         life.pair.destination, ("tenant", "S"), ("order", "N"), StreamSpecification=STREAM
     )
@@ -104,7 +111,7 @@ def test_a_table_that_create_has_not_made_is_not_deleted(life: Life) -> None:
 
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_the_destination_is_not_deleted_when_the_source_was(life: Life, is_replaced: bool) -> None:
-    """It may hold the only copy."""
+    """The destination may hold the only copy."""
     life.begin()
     client, source = life.database.client, life.pair.source
     client.delete_table(TableName=source)
@@ -134,91 +141,87 @@ def test_after_the_cutover_nothing_is_cancelled(life: Life) -> None:
     assert life.side.control().replicating
 
 
-def test_completed_the_destination_carries_nothing_of_ours_and_items_expire_there(
-    life: Life,
-) -> None:
+def test_a_completed_destination_has_nothing_of_keyhop_and_its_items_expire(life: Life) -> None:
     life.begin()
     life.database.fill(
         life.pair.destination, [{"tenant": {"S": "t"}, "order": {"N": "1"}, "sk": {"S": "1"}}]
     )
-    items = life.looks(life.pair.destination)["items"]
+    items = life.snapshot(life.pair.destination)["items"]
     life.cut_over()
     until_done(life.ending("complete").step)
-    after = life.looks(life.pair.destination)
+    after = life.snapshot(life.pair.destination)
     assert (after["items"], after["ttl"]) == (items, "expires")
     assert "StreamSpecification" not in after["table"]  # the source had none
-    assert life.expires_by(life.pair.source) is None
+    assert life.ttl_attribute(life.pair.source) is None
     assert tables_of(life) == [life.pair.source, life.pair.destination]
     assert life.followers.streams == {}
 
 
-def test_after_the_cutover_items_expire_where_they_are_served(life: Life) -> None:
+def test_after_the_cutover_items_expire_in_the_serving_table(life: Life) -> None:
     life.begin()
     assert settle_expiry(Connection(life.database.client), life.side) == []
     life.cut_over()
     assert len(settle_expiry(Connection(life.database.client), life.side)) == 2
-    assert life.expires_by(life.pair.source) is None
-    assert life.expires_by(life.pair.destination) == "expires"
+    assert life.ttl_attribute(life.pair.source) is None
+    assert life.ttl_attribute(life.pair.destination) == "expires"
     control = life.side.control()
-    life.side.swap(control, control.changed(serving="source"))  # rolled back
+    life.side.swap(control, control.changed(serving="source"))  # a rollback
     settle_expiry(Connection(life.database.client), life.side)
     until_done(life.ending("cancel").step)
-    assert life.expires_by(life.pair.source) == "expires"
-    assert life.expires_by(life.pair.destination) is None
+    assert life.ttl_attribute(life.pair.source) == "expires"
+    assert life.ttl_attribute(life.pair.destination) is None
 
 
-def test_a_time_to_live_that_is_still_changing_holds_up_no_change_of_the_other_table(
+def test_a_time_to_live_that_is_still_changing_does_not_delay_that_of_the_other_table(
     life: Life,
 ) -> None:
-    """It takes up to an hour to be on; meanwhile the other table is not to expire items."""
+    """The time to live takes an hour to be on; until then, the old table must expire no items."""
 
     class Slow:
         def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-            answer: dict[str, Any] = client.call(operation, **parameters)
-            told = answer.get("TimeToLiveDescription", {})
-            if told.get("TimeToLiveStatus") == "ENABLED" and name in parameters["TableName"]:
-                told["TimeToLiveStatus"] = "ENABLING"
-            return answer
+            response: dict[str, Any] = client.call(operation, **parameters)
+            ttl = response.get("TimeToLiveDescription", {})
+            if ttl.get("TimeToLiveStatus") == "ENABLED" and name in parameters["TableName"]:
+                ttl["TimeToLiveStatus"] = "ENABLING"
+            return response
 
     life.begin()
     life.cut_over()
     name, client = life.pair.destination, client_at(life.database.url)
-    told = settle_expiry(Connection(cast(Any, Slow())), life.side)
-    assert life.expires_by(life.pair.source) is None
-    assert "which is changing" in told[-1]
+    messages = settle_expiry(Connection(cast(Any, Slow())), life.side)
+    assert life.ttl_attribute(life.pair.source) is None
+    assert "which is changing" in messages[-1]
 
 
-def test_a_cutover_by_the_command_moves_expiry_and_a_refusal_of_that_fails_nothing(
-    life: Life,
-) -> None:
+def test_a_cutover_by_the_command_moves_expiry_and_ignores_a_refusal(life: Life) -> None:
     life.begin()
     life.cut_over()
-    told: list[str] = []
+    messages: list[str] = []
     pair, url = life.pair, life.database.url
-    rekey = keyhop.Rekey(pair.source, pair.destination, endpoint_url=url, say=told.append)
+    rekey = keyhop.Rekey(pair.source, pair.destination, endpoint_url=url, say=messages.append)
     rekey.move_expiry()
-    assert life.expires_by(life.pair.destination) == "expires"
-    by_another = {**SETS_TTL, "AttributeName": "until"}
+    assert life.ttl_attribute(life.pair.destination) == "expires"
+    other_attribute = {**SETS_TTL, "AttributeName": "until"}
     life.database.client.update_time_to_live(
-        TableName=life.pair.source, TimeToLiveSpecification=by_another
+        TableName=life.pair.source, TimeToLiveSpecification=other_attribute
     )
     rekey.move_expiry()
-    assert "items expire as before" in told[-1]
+    assert "items expire as before" in messages[-1]
 
 
-def test_the_source_is_deleted_by_its_name(life: Life) -> None:
+def test_a_complete_with_the_name_of_the_source_deletes_it(life: Life) -> None:
     life.begin()
     life.cut_over()
     until_done(life.ending("complete", delete=life.pair.source).step)
     assert tables_of(life) == [life.pair.destination]
 
 
-def test_a_protected_source_is_not_deleted_and_nothing_is_begun(
+def test_a_protected_source_is_not_deleted_and_nothing_is_started(
     dynamodb: Database, table_name: str
 ) -> None:
-    # Its stream is on: DynamoDB Local takes the protection off with any other UpdateTable.
-    on = {"DeletionProtectionEnabled": True, "StreamSpecification": STREAM}
-    life = new_life(dynamodb, table_name, **on)
+    # The stream is on, since DynamoDB Local removes the protection at any other UpdateTable.
+    settings = {"DeletionProtectionEnabled": True, "StreamSpecification": STREAM}
+    life = new_life(dynamodb, table_name, **settings)
     life.begin()
     life.cut_over()
     with pytest.raises(CannotStart, match="has deletion protection"):
@@ -228,15 +231,17 @@ def test_a_protected_source_is_not_deleted_and_nothing_is_begun(
     assert tables_of(life) == [life.pair.source, life.pair.destination]
 
 
-def test_a_protected_destination_of_our_own_is_deleted(dynamodb: Database, table_name: str) -> None:
+def test_a_protected_destination_that_create_made_is_deleted(
+    dynamodb: Database, table_name: str
+) -> None:
     life = new_life(dynamodb, table_name, DeletionProtectionEnabled=True)
     life.begin()
     until_done(life.ending("cancel", delete=life.pair.destination).step)
     assert tables_of(life) == [life.pair.source]
 
 
-def test_a_complete_with_a_short_window_goes_on_with_the_usual_one(life: Life) -> None:
-    """The next command of the status does not name the window."""
+def test_a_complete_with_a_short_window_continues_with_the_default_one(life: Life) -> None:
+    """The next command that the status names does not include the window."""
     life.begin()
     life.cut_over()
     life.side.tell("turned", {"at": life.now - 2 * DAY, "serving": "destination"})
@@ -252,7 +257,7 @@ def test_a_complete_with_a_short_window_goes_on_with_the_usual_one(life: Life) -
 def test_complete_of_a_cutover_that_was_not_recorded_begins_the_window(life: Life) -> None:
     life.begin()
     life.cut_over()
-    life.side.tell("turned", {"at": 0.0, "serving": "source"})  # of a rollback before it
+    life.side.tell("turned", {"at": 0.0, "serving": "source"})  # an earlier rollback
     with pytest.raises(CannotStart, match="It was not noted when the cutover was"):
         life.ending("complete").check()
     with pytest.raises(CannotStart, match="there is a way back"):
@@ -261,7 +266,7 @@ def test_complete_of_a_cutover_that_was_not_recorded_begins_the_window(life: Lif
     life.ending("complete").check()
 
 
-def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
+def test_complete_is_refused_before_the_window_and_a_day_without_writes(life: Life) -> None:
     life.begin()
     with pytest.raises(CannotStart, match="The source serves"):
         life.ending("complete").step()
@@ -283,31 +288,31 @@ def test_complete_comes_after_the_window_and_a_quiet_day(life: Life) -> None:
 
 
 @pytest.mark.parametrize("how", ["complete", "cancel"])
-def test_a_marker_that_a_killed_cutover_has_left_is_removed(life: Life, how: How) -> None:
-    """And nothing else: not the note of one whose item is gone, nor an item of somebody's."""
+def test_the_marker_of_a_killed_cutover_is_removed(life: Life, how: How) -> None:
+    """Nothing else is removed: an item of an application stays, even if a note names its key."""
     life.begin()
-    before = life.looks(life.pair.source)["items"]
-    client, left = life.database.client, {"pk": {"S": "left"}, "sk": {"S": "left"}}
+    before = life.snapshot(life.pair.source)["items"]
+    client, key_left = life.database.client, {"pk": {"S": "left"}, "sk": {"S": "left"}}
     theirs = {"pk": {"S": "theirs"}, "sk": {"S": "theirs"}}
-    client.put_item(TableName=life.pair.source, Item={**left, MARKER_ATTRIBUTE: {"S": "one"}})
+    client.put_item(TableName=life.pair.source, Item={**key_left, MARKER_ATTRIBUTE: {"S": "one"}})
     client.put_item(TableName=life.pair.source, Item={**theirs, "x": {"S": "y"}})
     for marker, table, key in (
-        ("one", life.pair.source, left),
+        ("one", life.pair.source, key_left),
         ("two", life.pair.source, theirs),
         ("three", life.pair.destination, {"tenant": {"S": "t"}, "order": {"N": "1"}}),
-        ("four", "a-table-that-is-gone", left),
+        ("four", "a-table-that-is-gone", key_left),
     ):
         life.side.put_marker(marker, {"table": table, "key": to_json(key), "at": life.now})
     if how == "complete":
         life.cut_over()
     until_done(life.ending(how).step)
     after = client.scan(TableName=life.pair.source)["Items"]
-    assert [one for one in after if one not in before] == [{**theirs, "x": {"S": "y"}}]
+    assert [item for item in after if item not in before] == [{**theirs, "x": {"S": "y"}}]
     assert len(after) == len(before) + 1
     assert client.scan(TableName=life.pair.destination)["Items"] == []
 
 
-def test_neither_end_begins_while_the_serving_table_changes(life: Life) -> None:
+def test_no_end_starts_while_the_serving_table_changes(life: Life) -> None:
     life.begin()
     control = life.side.control()
     life.side.swap(control, control.closed())
@@ -328,7 +333,7 @@ def test_one_end_excludes_the_other_and_a_new_start(life: Life) -> None:
         life.creation().step()
 
 
-def test_a_batch_under_way_is_waited_for(life: Life) -> None:
+def test_an_end_waits_for_a_batch_in_flight(life: Life) -> None:
     life.begin()
     life.side.begin("forward", "shard", "1")
     cancel = life.ending("cancel")
@@ -341,7 +346,7 @@ def test_a_batch_under_way_is_waited_for(life: Life) -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("how", ["cancel", "complete"])
 @pytest.mark.parametrize("after", [False, True])
-def test_killed_at_each_change_it_still_leaves_nothing(
+def test_an_end_that_is_killed_at_each_change_still_removes_everything(
     dynamodb: Database, table_name: str, how: Any, after: bool
 ) -> None:
     for dies_at in count(1):
@@ -351,34 +356,26 @@ def test_killed_at_each_change_it_still_leaves_nothing(
             life.cut_over()
         delete = life.pair.destination if how == "cancel" else life.pair.source
         dying = Dying(client_at(dynamodb.url), dies_at, after)
-        try:
-            until_done(life.ending(how, dying, delete=delete).step)
-        except Killed:
-            pass
-        else:
+        if not is_killed(life.ending(how, dying, delete=delete).step):
             break
         until_done(life.ending(how, delete=delete).step)
-        kept = life.pair.source if how == "cancel" else life.pair.destination
-        assert tables_of(life) == [kept]
-        assert life.expires_by(kept) == "expires"
+        remaining = life.pair.source if how == "cancel" else life.pair.destination
+        assert tables_of(life) == [remaining]
+        assert life.ttl_attribute(remaining) == "expires"
         assert life.followers.streams == {}
     assert dies_at > 4
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("after", [False, True])
-def test_whatever_a_killed_create_has_left_is_cancelled(
+def test_a_cancel_removes_everything_of_a_killed_create(
     dynamodb: Database, table_name: str, after: bool
 ) -> None:
     for dies_at in count(1):
         life = new_life(dynamodb, f"{table_name}-{dies_at}")
-        before = life.looks(life.pair.source)
-        try:
-            until_done(life.creation(Dying(client_at(dynamodb.url), dies_at, after)).step)
-        except Killed:
-            pass
-        else:
+        before = life.snapshot(life.pair.source)
+        if not is_killed(life.creation(Dying(client_at(dynamodb.url), dies_at, after)).step):
             break
         until_done(life.ending("cancel", delete=life.pair.destination).step)
         assert tables_of(life) == [life.pair.source]
-        assert life.looks(life.pair.source) == before
+        assert life.snapshot(life.pair.source) == before

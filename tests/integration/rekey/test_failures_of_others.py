@@ -1,4 +1,4 @@
-"""What other tools lose, tried here (rekey-protocol.md names the tool and the failure)."""
+"""Failures of other tools (rekey-protocol.md names the tool and the failure)."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,7 @@ TYPES = {
 
 
 def test_of_two_updates_in_one_second_the_later_one_stays(world: World) -> None:
-    """Records tell whole seconds: no order by them is one."""
+    """The times of records are whole seconds, so they do not order the records."""
     world.put("s", "d", data="first")
     world.put("s", "d", data="second")
     records = world.records()
@@ -37,8 +37,8 @@ def test_of_two_updates_in_one_second_the_later_one_stays(world: World) -> None:
     assert len(times) == 1
     for record in reversed(records):
         world.replicator().work([record])
-    assert world.there == world.here
-    assert world.there[0]["data"] == {"S": "second"}
+    assert world.actual == world.expected
+    assert world.actual[0]["data"] == {"S": "second"}
 
 
 def test_an_item_that_moves_is_not_left_under_its_old_key(world: World) -> None:
@@ -46,21 +46,21 @@ def test_an_item_that_moves_is_not_left_under_its_old_key(world: World) -> None:
         world.put("s", to)
     for record in reversed(world.records()):
         world.replicator().work([record])
-    assert [item["pk"]["S"] for item in world.there] == ["f"]
+    assert [item["pk"]["S"] for item in world.actual] == ["f"]
 
 
 def test_values_keep_their_types(world: World) -> None:
     item = {"id": {"S": "s"}, "to": {"S": "d"}, **TYPES}
     world.client.put_item(TableName=world.pair.source, Item=item)
     world.replicator().work(world.records())
-    (there,) = world.client.scan(TableName=world.pair.destination)["Items"]
-    assert same_item(there, {"id": {"S": "s"}, "pk": {"S": "d"}, **TYPES})
+    (image,) = world.client.scan(TableName=world.pair.destination)["Items"]
+    assert same_item(image, {"id": {"S": "s"}, "pk": {"S": "d"}, **TYPES})
 
 
 def test_an_update_of_what_is_not_copied_yet_brings_the_whole_item(world: World) -> None:
-    """An update of the copy, as of the item, would make one of a single attribute."""
+    """A repetition of the update in the destination would make an item of one attribute."""
     world.put("s", "d", data="old", more="kept")
-    world.records()  # of before the stream was followed
+    world.records()  # these were written before the worker followed the stream
     world.client.update_item(
         TableName=world.pair.source,
         Key={"id": {"S": "s"}},
@@ -69,20 +69,20 @@ def test_an_update_of_what_is_not_copied_yet_brings_the_whole_item(world: World)
         ExpressionAttributeValues={":d": {"S": "new"}},
     )
     world.replicator().work(world.records())
-    assert world.there == world.here
-    assert world.there[0]["more"] == {"S": "kept"}
+    assert world.actual == world.expected
+    assert world.actual[0]["more"] == {"S": "kept"}
 
 
-def faulty(connection: Connection, rekey: RekeyTables, begun: Any, fate: Any) -> Any:
-    """A backfill whose puts meet that fate, which is told the item's number."""
+def faulty(connection: Connection, rekey: RekeyTables, backfill: Begin, fate: Any) -> Any:
+    """Begin a backfill whose puts have the fate that a function of the item's number chooses."""
 
-    def of(operation: str, parameters: Any) -> Any:
+    def fate_of(operation: str, parameters: Any) -> Any:
         if operation != "put_item" or parameters["TableName"] != rekey.pair.destination:
             return None
         return fate(int(parameters["Item"]["sk"]["S"].rpartition("order")[2]))
 
-    client = Faulty(connection.client, of)
-    return begun(rekey, on=replace(connection, client=client))
+    client = Faulty(connection.client, fate_of)
+    return backfill(rekey, on=replace(connection, client=client))
 
 
 def places(rekey: RekeyTables) -> set[str]:
@@ -100,7 +100,7 @@ def repaired(verify: Begin, rekey: RekeyTables) -> dict[str, Any]:
 def test_what_is_deleted_while_a_copy_is_killed_is_gone_when_it_is_resumed(
     rekey: RekeyTables, connection: Connection, backfill: Begin, verify: Begin
 ) -> None:
-    """Of items that are copied and in no commit, one's record is worked, another's is lost."""
+    """Two items are copied but not committed; one's record is processed, the other's is lost."""
     orders = [order(number) for number in range(30)]
     rekey.put(orders)
     copied: list[int] = []
@@ -117,15 +117,15 @@ def test_what_is_deleted_while_a_copy_is_killed_is_gone_when_it_is_resumed(
     rekey.database.client.delete_item(TableName=rekey.pair.source, Key=key)
     finished(backfill(rekey, resume=True))
     assert place_of(worked) not in places(rekey)
-    told = repaired(verify, rekey)
-    assert (told["surplus"], told["missing"], told["is_clean"]) == (1, 0, True)
-    assert places(rekey) == {place_of(one) for one in orders if one not in (worked, lost)}
+    report = repaired(verify, rekey)
+    assert (report["surplus"], report["missing"], report["is_clean"]) == (1, 0, True)
+    assert places(rekey) == {place_of(item) for item in orders if item not in (worked, lost)}
 
 
 def test_what_is_deleted_before_its_copy_is_written_does_not_stay(
     rekey: RekeyTables, connection: Connection, backfill: Begin, verify: Begin
 ) -> None:
-    """The record finds nothing to remove, and then the backfill puts what it has read before."""
+    """The record finds no item to remove, and then the backfill puts the item that it has read."""
     orders = [order(number) for number in range(10)]
     rekey.put(orders)
     worker = worker_of(rekey, connection)
@@ -141,18 +141,18 @@ def test_what_is_deleted_before_its_copy_is_written_does_not_stay(
 
 
 def test_as_many_items_are_no_equal_tables(rekey: RekeyTables, verify: Begin) -> None:
-    """One is missing, and one is there that should not be: who counts finds nothing."""
+    """One item is missing and one is surplus, so the counts of both tables are equal."""
     orders = [order(number) for number in range(100)]
     rekey.put(orders)
-    there = [ByTenant().forward(one) for one in [*orders[:-1], order(1_000)]]
-    rekey.database.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
-    told = finished(verify(rekey))["verify"]
-    assert told["items"] == told["destination_items"] == 100
-    assert (told["missing"], told["surplus"], told["is_clean"]) == (1, 1, False)
+    images = [ByTenant().forward(item) for item in [*orders[:-1], order(1_000)]]
+    rekey.database.fill(rekey.pair.destination, images)  # type: ignore[arg-type]
+    report = finished(verify(rekey))["verify"]
+    assert report["items"] == report["destination_items"] == 100
+    assert (report["missing"], report["surplus"], report["is_clean"]) == (1, 1, False)
 
 
 def test_the_end_of_a_re_key_writes_no_item(dynamodb: Database, table_name: str) -> None:
-    """Nothing of ours is in the items, so none has to be written again."""
+    """The items have no attributes of Keyhop, so none must be written again."""
     life = new_life(dynamodb, table_name)
     life.begin()
     life.cut_over()

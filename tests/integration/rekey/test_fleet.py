@@ -1,4 +1,4 @@
-"""Both jobs by a fleet: groups, budgets, redrives, twins; each item counts once."""
+"""A fleet runs both jobs, with groups, budgets, redrives and twins, and counts each item once."""
 
 from dataclasses import replace
 from functools import partial
@@ -39,14 +39,14 @@ def rekey(
     monkeypatch: pytest.MonkeyPatch,
 ) -> RekeyTables:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
-    made = create(dynamodb, connection, table_name)
-    made.put(order(number, size=300) for number in range(ITEMS))
-    return made
+    rekey = create(dynamodb, connection, table_name)
+    rekey.put(order(number, size=300) for number in range(ITEMS))
+    return rekey
 
 
 @pytest.fixture
 def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """RekeyBackfill, of a table that is split into some segments."""
+    """RekeyBackfill, with a table that is split into several segments."""
     monkeypatch.setattr("keyhop.jobs.layout.SCAN_BYTES_PER_SEGMENT", 25_000)
     monkeypatch.setattr("keyhop.jobs.lifecycle.SCAN_BYTES_PER_SEGMENT", 25_000)
     machine = Machine(
@@ -60,8 +60,8 @@ def machine(rekey: RekeyTables, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTables) -> None:
-    given = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, "maxConcurrency": 3}
-    result = machine.start(given, "copy")
+    values = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, "maxConcurrency": 3}
+    result = machine.start(values, "copy")
     assert result["outcomes"] == {COPIED: ITEMS}
     assert result["writeUnits"] == ITEMS
     assert (result["table"], result["segments"]["total"] > 3) == (rekey.pair.source, True)
@@ -69,8 +69,8 @@ def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTable
     orders = list(rekey.originals().values())
     planted = plant(rekey, orders, 40)
     machine.name = "RekeyVerify"
-    looked = {"rekey": rekey.pair.destination, "maxConcurrency": 3, "repair": False}
-    compared = machine.start(looked)["compared"]
+    values = {"rekey": rekey.pair.destination, "maxConcurrency": 3, "repair": False}
+    compared = machine.start(values)["compared"]
     assert {name: compared[name] for name in planted} == dict(planted)
     compared = machine.start({"rekey": rekey.pair.destination}, "repair")["compared"]
     assert (compared["repaired"], compared["is_clean"]) == (40, True)
@@ -81,37 +81,37 @@ def test_a_fleet_copies_compares_and_repairs(machine: Machine, rekey: RekeyTable
 
 
 @pytest.mark.prove
-def test_a_backfill_that_failed_is_gone_on_with_and_counts_each_item_once(
+def test_a_failed_backfill_is_resumed_and_counts_each_item_once(
     machine: Machine, rekey: RekeyTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some functions die at a write; a redrive, or a run that resumes, does the rest."""
-    given = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, "maxConcurrency": 2}
-    left, lock = [350], Lock()
+    """Some functions die at a write; a redrive, or a run that resumes, does the remaining work."""
+    values = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6, "maxConcurrency": 2}
+    remaining, lock = [350], Lock()
 
     copied = Copier._copied
 
-    def dying(*given: Any) -> str:
+    def dying(*arguments: Any) -> str:
         with lock:
-            left[0] -= 1
-            if left[0] < 0 and left[0] % 50 == 0:
+            remaining[0] -= 1
+            if remaining[0] < 0 and remaining[0] % 50 == 0:
                 raise OSError("the function died")
-        return copied(*given)
+        return copied(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(Copier, "_copied", dying)
         with pytest.raises(OSError, match="died"):
-            machine.start(given, "copy")
+            machine.start(values, "copy")
     assert 0 < len(rekey.copied()) < ITEMS
-    result = machine.start({**given, "resume": "copy"})
+    result = machine.start({**values, "resume": "copy"})
     assert result["outcomes"][COPIED] + result["outcomes"].get(THERE, 0) == ITEMS
     assert len(rekey.copied()) == ITEMS
-    most = 250 * 16 * 2
-    assert result["outcomes"].get(THERE, 0) <= most, "pages under way are put again"
+    limit = 250 * 16 * 2
+    assert result["outcomes"].get(THERE, 0) <= limit, "only pages in flight are put again"
 
 
 @pytest.fixture
 def verifies(machine: Machine, rekey: RekeyTables, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """RekeyVerify, of tables whose digests make twelve buckets, of four groups; 40 faults."""
+    """RekeyVerify, with 40 faults in tables whose digests fill twelve buckets in four groups."""
     monkeypatch.setattr("keyhop.rekey.compare.rows.ROWS_PER_BUCKET", 100)
     monkeypatch.setattr("keyhop.rekey.compare.task.BUCKETS_PER_GROUP", 3)
     orders = list(rekey.originals().values())
@@ -122,7 +122,7 @@ def verifies(machine: Machine, rekey: RekeyTables, monkeypatch: pytest.MonkeyPat
     return machine
 
 
-def test_buckets_are_shared_out_among_workers(verifies: Machine, rekey: RekeyTables) -> None:
+def test_buckets_are_distributed_to_workers(verifies: Machine, rekey: RekeyTables) -> None:
     result = verifies.start({"rekey": rekey.pair.destination, "repair": False}, "shared")
     assert (result["compared"]["left"], result["digests"]["buckets"]) == (40, 12)
     assert (result["digests"]["keys"], result["keys"]) == (2 * ITEMS, 40)
@@ -131,86 +131,86 @@ def test_buckets_are_shared_out_among_workers(verifies: Machine, rekey: RekeyTab
     assert result["digests"]["dollars"] > 0
 
 
-def test_a_verify_whose_workers_died_is_gone_on_with_and_counts_each_difference_once(
+def test_a_failed_verification_is_resumed_and_counts_each_difference_once(
     verifies: Machine, rekey: RekeyTables
 ) -> None:
-    """One dies while the digests are made, one when the buckets of a group have been compared."""
-    given = {"rekey": rekey.pair.destination, "repair": True}
+    """One worker dies while it makes digests, another after it compared the buckets of a group."""
+    values = {"rekey": rekey.pair.destination, "repair": True}
     dies = {"rekey_digests": 2, "rekey_verify": 3}
 
     def dying(state: Any, *arguments: Any) -> Any:
-        done = scan_segments(state, *arguments)
+        result = scan_segments(state, *arguments)
         task = verifies.runs.open_run(state["run"])[1].task
         dies[task] -= 1
         if not dies[task]:
             raise OSError(task)
-        return done
+        return result
 
     verifies.scan = dying
     with pytest.raises(OSError, match="rekey_digests"):
-        verifies.start(given, "first")
+        verifies.start(values, "first")
     with pytest.raises(OSError, match="rekey_verify"):
-        verifies.start({**given, "resume": "first-digests"}, "second")
-    compared = verifies.start({**given, "resume": "second"})["compared"]
+        verifies.start({**values, "resume": "first-digests"}, "second")
+    compared = verifies.start({**values, "resume": "second"})["compared"]
     assert (compared["repaired"], compared["is_clean"]) == (40, True)
     assert sum(compared[kind] for kind in ("missing", "surplus", "changed")) == 40
     assert verifies.start({"rekey": rekey.pair.destination})["compared"]["is_clean"]
 
 
-def test_whoever_follows_a_verify_sees_the_digests_first_and_then_the_comparison(
+def test_a_watched_verification_shows_the_digests_and_then_the_comparison(
     verifies: Machine, rekey: RekeyTables
 ) -> None:
-    seen = WatchedRun(verifies.runs, "seen")
-    assert seen.look() is None
-    given = {"rekey": rekey.pair.destination}
+    run = WatchedRun(verifies.runs, "seen")
+    assert run.look() is None
+    values = {"rekey": rekey.pair.destination}
     execution = verifies.execution("seen")
-    state = verifies.plan(given, execution)
-    assert seen.look() is not None
+    state = verifies.plan(values, execution)
+    assert run.look() is not None
     verifies.map(state)
-    totals = seen.look()
+    totals = run.look()
     assert totals is not None
-    assert (totals.keys, seen.plan and seen.plan.task) == (2 * ITEMS, "rekey_digests")
-    verifies.go_on(state, execution, given)
-    totals = seen.look()
+    assert (totals.keys, run.plan and run.plan.task) == (2 * ITEMS, "rekey_digests")
+    verifies.go_on(state, execution, values)
+    totals = run.look()
     assert totals is not None
-    assert (totals.keys, seen.plan and seen.plan.task) == (40, "rekey_verify")
+    assert (totals.keys, run.plan and run.plan.task) == (40, "rekey_verify")
 
 
 @pytest.mark.prove
-def test_twins_write_nothing_twice_that_counts(machine: Machine, rekey: RekeyTables) -> None:
+def test_results_of_twins_count_once(machine: Machine, rekey: RekeyTables) -> None:
     def twice(*arguments: Any) -> Any:
         scan_segments(*arguments)
         return scan_segments(*arguments)
 
     machine.scan = twice
-    given = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6}
-    assert machine.start(given)["outcomes"] == {COPIED: ITEMS}
+    values = {"rekey": rekey.pair.destination, "maxWriteRate": 1e6}
+    assert machine.start(values)["outcomes"] == {COPIED: ITEMS}
     machine.name = "RekeyVerify"
     compared = machine.start({"rekey": rekey.pair.destination})["compared"]
     assert (compared["items"], compared["is_clean"]) == (ITEMS, True)
 
 
-def test_an_estimate_tells_writes_and_what_is_too_dear_is_refused(
+def test_an_estimate_includes_writes_and_a_run_above_its_limit_is_refused(
     machine: Machine, rekey: RekeyTables, dynamodb: Database
 ) -> None:
-    asked = {"rekey": rekey.pair.destination}
-    told = machine.start({**asked, "dryRun": True, "maxWriteRate": 100})
-    assert told["each"]["keys"] == ITEMS
-    assert told["each"]["write_units"] == ITEMS
-    assert told["each"]["seconds"] == ITEMS / 100
+    values = {"rekey": rekey.pair.destination}
+    estimate = machine.start({**values, "dryRun": True, "maxWriteRate": 100})
+    assert estimate["each"]["keys"] == ITEMS
+    assert estimate["each"]["write_units"] == ITEMS
+    assert estimate["each"]["seconds"] == ITEMS / 100
     size = dynamodb.client.describe_table(TableName=rekey.pair.source)["Table"]["TableSizeBytes"]
-    again = size / BLOCK_BYTES
-    assert told["each"]["read_units"] == pytest.approx(again, rel=0.02), "the second look"
-    dollars = ITEMS * 0.625e-6 + again * 0.125e-6
-    assert told["each"]["dollars"] == pytest.approx(dollars, abs=1e-6)
+    read_units = size / BLOCK_BYTES
+    assert estimate["each"]["read_units"] == pytest.approx(read_units, rel=0.02), "the second look"
+    dollars = ITEMS * 0.625e-6 + read_units * 0.125e-6
+    assert estimate["each"]["dollars"] == pytest.approx(dollars, abs=1e-6)
     assert rekey.copied() == {}
     machine.name = "RekeyVerify"
-    told = machine.start({**asked, "dryRun": True})
-    assert told["read_units"] >= size / BLOCK_BYTES
+    estimate = machine.start({**values, "dryRun": True})
+    assert estimate["read_units"] >= size / BLOCK_BYTES
     machine.name = "RekeyBackfill"
     machine.max_cost = 1e-4
     with pytest.raises(TooExpensive, match="maxCost"):
-        machine.start(asked)
+        machine.start(values)
     assert rekey.copied() == {}
 
 

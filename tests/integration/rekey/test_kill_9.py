@@ -1,4 +1,4 @@
-"""A backfill killed by kill -9 and gone on with: each item is there, and counted once."""
+"""A backfill is killed with kill -9 and resumed; each item is copied and counted once."""
 
 import subprocess
 import sys
@@ -18,11 +18,11 @@ from tests.integration.rekey.conftest import finished
 
 ITEMS = 600
 SLOW = "25"
-"""So slow that a run that is to be killed does not come to its end on any machine before that."""
+"""A rate so low that no machine finishes a run before it is killed."""
 
 
 def copy(url: str, destination: str, path: str, rate: float) -> LocalJob:
-    """Begins, or goes on."""
+    """Begin or resume a backfill."""
     request = BackfillInput.parse({"rekey": destination, "maxWriteRate": rate})
     connection = connect(Endpoint(region="us-east-1", url=url), 16)
     tasks = tasks_of(transform_of=transform_of)
@@ -49,7 +49,7 @@ def test_kill_9_and_resume(rekey: RekeyTables, tmp_path: Path) -> None:
         before = len(rekey.copied())
     summary = finished(copy(*where, 1e6))
     assert summary["counts"][COPIED] + summary["counts"][THERE] == ITEMS
-    assert summary["counts"][THERE] == before, "what was written and not committed, and no more"
+    assert summary["counts"][THERE] == before, "the items that were written and not committed"
     assert len(rekey.copied()) == ITEMS
 
 

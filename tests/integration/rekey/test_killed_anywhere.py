@@ -1,5 +1,4 @@
-"""A job's function killed at any of its requests and file operations: what goes on with the run
-repeats one slice at most. Slices are of one page here."""
+"""A job is killed at any of its requests and file operations; its successor repeats one page."""
 
 import itertools
 import shutil
@@ -22,7 +21,7 @@ from keyhop.tasks import tasks_of
 
 from testing.marks import prove, prove_long
 from testing.rekey_pairs import ByTenant, RekeyTables, order, transform_of
-from testing.rekey_tasks import verifying as tasks_of_a_verify
+from testing.rekey_tasks import verifying
 from tests.integration.crashing import CrashingStore
 from tests.integration.rekey.conftest import worker_of
 from tests.integration.rekey.faults import Doom, Killed
@@ -32,19 +31,19 @@ pytestmark = pytest.mark.timeout(1800)
 
 ITEMS, SEGMENTS = 24, 6
 EVERY = pytest.mark.parametrize("every", [prove(3), prove_long(1)])
-"""Of so many moments, one is tried."""
+"""The process is killed at every n-th moment."""
 
 
 @dataclass
 class Slices(Doom):
-    """sent: what was asked, by slices: those that are committed, and the one under way."""
+    """A process to kill; `sent` counts the requests of each committed and of the current slice."""
 
     sent: list[Counter[str]] = field(default_factory=lambda: [Counter()])
 
 
 @dataclass
 class DoomedClient:
-    """Keyhop's own. writes_of: the table whose writes are counted; reads are counted of all."""
+    """A client that counts the reads of all tables and the writes of the table `writes_of`."""
 
     client: Any
     doom: Slices
@@ -61,7 +60,7 @@ class DoomedClient:
 
 
 class DoomedStore(CrashingStore):
-    """The files of a run."""
+    """The files of a run, whose operations are steps of a process."""
 
     def __init__(self, path: Path, doom: Slices) -> None:
         super().__init__(path)
@@ -72,15 +71,15 @@ class DoomedStore(CrashingStore):
         return DoomedStore(self.path / folder, self.doom)
 
     def create(self, name: str, content: bytes) -> bool:
-        made = bool(super().create(name, content))
-        if made and name.startswith("commits/"):
+        is_new = bool(super().create(name, content))
+        if is_new and name.startswith("commits/"):
             self.doom.sent.append(Counter())
-        return made
+        return is_new
 
 
 @dataclass
 class OnePage:
-    """Pages of which a slice has one."""
+    """Pages whose slice is over after one page."""
 
     pages: Any
 
@@ -88,14 +87,14 @@ class OnePage:
         return getattr(self.pages, name)
 
     def step(self, segment: int, position: Any, over: Any) -> Any:
-        step = self.pages.step(segment, position, over)
+        result = self.pages.step(segment, position, over)
         over.set()
-        return step
+        return result
 
 
 @dataclass
 class Runs:
-    """Of one job on one pair. requests: the runs that it is made of, by their directories."""
+    """The runs of one job on one pair, by their directories."""
 
     requests: Mapping[str, Request]
     tasks_of: Callable[[Callable[[str], Journal]], Tasks]
@@ -104,7 +103,7 @@ class Runs:
     path: Path
 
     def run(self, doom: Slices) -> Mapping[str, Any]:
-        """A new run, or on with it: its summary."""
+        """Start or continue the runs, and return the summary."""
         client = DoomedClient(self.connection.client, doom, self.rekey.pair.destination)
         connection = replace(self.connection, client=client)
         tasks = self.tasks_of(lambda run: Journal(DoomedStore(Path(run), doom)))
@@ -132,43 +131,43 @@ class Runs:
         items of `looks` slices in a row.
 
         Args:
-            before: Is called before each run.
-            looks: The slices whose reads of items are committed together.
+            before: A function that is called before each run.
+            looks: The number of slices whose reads of items are committed together.
         """
         before()
-        whole = Slices()
-        self.run(whole)
-        slices = whole.sent
+        uninterrupted = Slices()
+        self.run(uninterrupted)
+        slices = uninterrupted.sent
         assert len(slices) > 3
-        once = sum(slices, Counter[str]())
-        most = {name: max(each[name] for each in slices) for name in once}
+        total = sum(slices, Counter[str]())
+        maximum = {name: max(each[name] for each in slices) for name in total}
         rows = [sum(slices[at : at + looks], Counter[str]()) for at in range(len(slices))]
-        most["batch_get_item"] = max(row["batch_get_item"] for row in rows)
-        for at, after in itertools.product(range(1, whole.steps, every), (False, True)):
+        maximum["batch_get_item"] = max(row["batch_get_item"] for row in rows)
+        for at, after in itertools.product(range(1, uninterrupted.steps, every), (False, True)):
             shutil.rmtree(self.path)
             before()
             first, second = Slices(at, after), Slices()
             with pytest.raises(Killed):
                 self.run(first)
-            told = Journal(Directory(self.path)).manifest() or self.run(second)
+            summary = Journal(Directory(self.path)).manifest() or self.run(second)
             sent = sum((*first.sent, *second.sent), Counter[str]())
-            for name in once:
-                assert sent[name] <= once[name] + most[name], (at, after, name)
-            yield told
+            for name in total:
+                assert sent[name] <= total[name] + maximum[name], (at, after, name)
+            yield summary
 
 
 LOOKS = 3
-"""At each difference. A slice is one look at a wave, and nothing is committed before the last."""
+"""The looks at each difference. A slice is one look, and only the last one is committed."""
 
 
 @EVERY
-def test_a_backfill_repeats_one_slice_at_most(
+def test_a_backfill_repeats_at_most_one_slice(
     contended: RekeyTables, connection: Connection, tmp_path: Path, every: int
 ) -> None:
     contended.put(order(number) for number in range(ITEMS - 1))
-    contended.put([{**order(1), "pk": {"S": "another"}}])  # wants a place that is taken
-    asked = BackfillInput.parse({"rekey": contended.pair.destination, "maxWriteRate": 1e6})
-    request = replace(asked, segments=SEGMENTS)
+    contended.put([{**order(1), "pk": {"S": "another"}}])  # its place belongs to another item
+    request = BackfillInput.parse({"rekey": contended.pair.destination, "maxWriteRate": 1e6})
+    request = replace(request, segments=SEGMENTS)
     tasks = tasks_of(transform_of=transform_of)
     runs = Runs({"": request}, lambda journal_of: tasks, connection, contended, tmp_path / "run")
 
@@ -185,12 +184,14 @@ def test_a_backfill_repeats_one_slice_at_most(
     assert len(contended.side.claims("forward")) in (1, 2)
 
 
-def verifying(rekey: RekeyTables, connection: Connection, path: Path, **given: Any) -> Runs:
-    request = VerifyInput.parse({"rekey": rekey.pair.destination, "repair": False, **given})
+def runs_of_a_verification(
+    rekey: RekeyTables, connection: Connection, path: Path, **fields: Any
+) -> Runs:
+    request = VerifyInput.parse({"rekey": rekey.pair.destination, "repair": False, **fields})
     second = with_digests(request, str(path / DIGESTS))
     return Runs(
         {DIGESTS: digests_of(request), "": second},
-        lambda journal_of: tasks_of_a_verify(journal_of, transform_of),
+        lambda journal_of: verifying(journal_of, transform_of),
         connection,
         rekey,
         path,
@@ -198,32 +199,32 @@ def verifying(rekey: RekeyTables, connection: Connection, path: Path, **given: A
 
 
 @EVERY
-def test_a_verify_repeats_the_looks_of_a_wave_at_most(
+def test_a_verification_repeats_at_most_the_looks_of_a_wave(
     rekey: RekeyTables, connection: Connection, tmp_path: Path, every: int
 ) -> None:
-    """Both its parts: what reads the tables, page by page, and what compares the buckets."""
+    """The job is killed in both runs: while it reads pages, and while it compares buckets."""
     orders = [order(number, size=250_000) for number in range(9)]
     rekey.put(orders[1:])
     changed = {**orders[-1], "total": {"N": "0"}}
-    there = map(ByTenant().forward, [*orders[:-1], changed])
-    rekey.database.fill(rekey.pair.destination, there)  # type: ignore[arg-type]
-    runs = verifying(rekey, connection, tmp_path / "run")
+    images = map(ByTenant().forward, [*orders[:-1], changed])
+    rekey.database.fill(rekey.pair.destination, images)  # type: ignore[arg-type]
+    runs = runs_of_a_verification(rekey, connection, tmp_path / "run")
     for summary in runs.killed(every, lambda: None, looks=LOOKS):
-        told = summary["verify"]
-        assert (told["items"], told["destination_items"]) == (8, 9)
-        assert (told["surplus"], told["changed"], told["left"]) == (1, 1, 2)
+        report = summary["verify"]
+        assert (report["items"], report["destination_items"]) == (8, 9)
+        assert (report["surplus"], report["changed"], report["left"]) == (1, 1, 2)
 
 
 @EVERY
-def test_a_verify_that_repairs_repeats_the_looks_of_a_wave_at_most(
+def test_a_verification_with_repair_repeats_at_most_the_looks_of_a_wave(
     rekey: RekeyTables, connection: Connection, tmp_path: Path, every: int
 ) -> None:
     orders = [order(number) for number in range(ITEMS)]
     rekey.put(orders)
     rekey.database.fill(rekey.pair.destination, map(ByTenant().forward, orders))  # type: ignore[arg-type]
-    runs = verifying(rekey, connection, tmp_path / "run", repair=True)
+    runs = runs_of_a_verification(rekey, connection, tmp_path / "run", repair=True)
     right = rekey.copied()
     for _ in runs.killed(every, lambda: plant(rekey, orders, 6), looks=LOOKS):
         assert rekey.copied() == right
-        worker_of(rekey, connection).sweep()  # what was noted before it was settled, batches try
+        worker_of(rekey, connection).sweep()  # a batch settles the claims of the killed run
         assert rekey.side.claims("forward") == []

@@ -1,4 +1,4 @@
-"""`plan` on DynamoDB Local: what it tells of a table, and that it changes nothing."""
+"""`plan` on DynamoDB Local describes a table and changes nothing."""
 
 import json
 import random
@@ -41,8 +41,8 @@ STATE = {"AttributeName": "state", "AttributeType": "S"}
 
 
 def order(user: int, number: int, **more: str) -> Key:
-    own = {"pk": f"USER#{user}", "sk": f"ORDER#{number:04}", "tenantId": f"t{user % 40}", **more}
-    return {name: {"S": value} for name, value in own.items()}
+    values = {"pk": f"USER#{user}", "sk": f"ORDER#{number:04}", "tenantId": f"t{user % 40}", **more}
+    return {name: {"S": value} for name, value in values.items()}
 
 
 def planning(
@@ -67,12 +67,12 @@ def planning(
 
 @pytest.fixture
 def planned(dynamodb: Database, table_name: str) -> Planned:
-    """Plans a re-key of a table with these items."""
+    """Return a function that plans a re-key of a table with these items."""
     dynamodb.create(table_name, AttributeDefinitions=[STATE], GlobalSecondaryIndexes=[INDEX])
     return partial(planning, dynamodb, table_name)
 
 
-def test_of_a_small_table_all_is_known_and_nothing_is_changed(
+def test_the_sample_of_a_small_table_is_the_whole_table_and_nothing_changes(
     planned: Planned, dynamodb: Database
 ) -> None:
     items = [order(user, user * 10 + n) for user in range(40) for n in range(5)]
@@ -89,7 +89,7 @@ def test_of_a_small_table_all_is_known_and_nothing_is_changed(
     assert plan.blocks == []
 
 
-def test_what_keyhop_does_not_know_of_the_source_stands_in_the_way_by_its_name(
+def test_unknown_settings_of_the_source_block_the_re_key(
     planned: Planned, dynamodb: Database, table_name: str
 ) -> None:
     client = Learned(dynamodb.client, table_name)
@@ -102,7 +102,7 @@ def test_what_keyhop_does_not_know_of_the_source_stands_in_the_way_by_its_name(
     assert not accepting.blocks
 
 
-def test_unmappable_items_are_counted_by_reason_and_stand_in_the_way(planned: Planned) -> None:
+def test_unmappable_items_are_counted_by_reason_and_block_the_re_key(planned: Planned) -> None:
     lacking = [{n: v for n, v in order(1, n_).items() if n != "tenantId"} for n_ in range(3)]
     plan = planned([*lacking, *(order(2, n) for n in range(9))])
     unmappable = plan.to_json()["unmappable"]
@@ -111,7 +111,7 @@ def test_unmappable_items_are_counted_by_reason_and_stand_in_the_way(planned: Pl
     assert any("3 items cannot be mapped" in why for why in plan.blocks)
 
 
-def test_collisions_are_counted_where_the_sample_is_the_whole(planned: Planned) -> None:
+def test_collisions_are_counted_if_the_sample_is_the_whole_table(planned: Planned) -> None:
     items = [order(user, number) for user in (1, 41, 81) for number in range(2)]
     plan = planned(items)
     assert plan.to_json()["collisions"] == {"how": "counted", "pairs": 6, "at_most": 6}
@@ -126,14 +126,14 @@ def test_a_full_count_finds_every_pair_that_a_sample_may_miss(planned: Planned) 
     assert content["sample"]["items"] < content["items"] == 300
 
 
-def test_sentinels_are_no_items(planned: Planned) -> None:
+def test_sentinels_do_not_count_as_items(planned: Planned) -> None:
     sentinel: Key = {"pk": {"S": "USER#1"}, "sk": {"S": " "}, "keyhop": {"N": "1"}}
     plan = planned([sentinel, order(1, 1)], ours={"keyhop": {"N": "1"}})
     content = plan.to_json()
     assert (content["items"], content["unmappable"]["share"]) == (1, 0)
 
 
-def test_of_an_index_it_is_told_how_many_items_are_in_it_before_and_after(planned: Planned) -> None:
+def test_the_share_of_items_in_an_index_is_reported_before_and_after(planned: Planned) -> None:
     items = [order(1, 1, state="new"), *(order(1, n) for n in range(2, 5))]
     indexes = planned(items).to_json()["indexes"]
     assert indexes == {"by-state": {"before": 0.25, "after": 0.25}}
@@ -141,14 +141,14 @@ def test_of_an_index_it_is_told_how_many_items_are_in_it_before_and_after(planne
 
 def test_the_first_question_is_whether_an_index_would_do(planned: Planned) -> None:
     plan = planned([order(1, n) for n in range(30)])
-    told = plan.to_text().splitlines()
-    assert told[0].startswith("Would a global index do?")
+    lines = plan.to_text().splitlines()
+    assert lines[0].startswith("Would a global index do?")
     assert plan.question.missing == ["tenant", "order"]
     assert plan.question.collection_share == 1
-    assert any("would not cool its writes" in line for line in told)
+    assert any("would not cool its writes" in line for line in lines)
 
 
-def test_what_is_told_by_default_holds_no_value_of_an_item(planned: Planned) -> None:
+def test_a_plan_contains_no_values_of_items_by_default(planned: Planned) -> None:
     plan = planned([order(777, n) for n in range(30)])
     assert "777" not in json.dumps(plan.to_json()) + plan.to_text()
     assert "TENANT#t17" in plan.to_text(show_keys=True)
@@ -176,13 +176,13 @@ def test_the_cutover_counts_as_a_reader_of_the_stream(
     pipes: Sequence[str],
     readers: list[str],
 ) -> None:
-    """DynamoDB recommends two readers of a shard at most; Replicate is one of them already."""
+    """DynamoDB recommends two readers of a shard as the maximum, and Replicate is one of them."""
     dynamodb.create(table_name, StreamSpecification=STREAM)
-    seen = Readers(tuple(functions), tuple(pipes))
-    monkeypatch.setattr("keyhop.rekey.plan.planning.readers_of", lambda *_: seen)
+    other_readers = Readers(tuple(functions), tuple(pipes))
+    monkeypatch.setattr("keyhop.rekey.plan.planning.readers_of", lambda *_: other_readers)
     plan = planning(dynamodb, table_name, [order(1, 1)])
-    told = f"{len(readers)} in a cutover: {', '.join(readers)}"
-    assert any(line.endswith(told) for line in plan.to_text().splitlines())
+    expected = f"{len(readers)} in a cutover: {', '.join(readers)}"
+    assert any(line.endswith(expected) for line in plan.to_text().splitlines())
     assert plan.to_json()["readers"]["during_cutover"] == len(readers)
     notes = [note for note in plan.to_json()["notes"] if "processes read each shard" in note]
     assert len(notes) == (len(readers) > 2)

@@ -1,4 +1,4 @@
-"""The stream's worker on DynamoDB Local, record by record."""
+"""The stream's worker on DynamoDB Local."""
 
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
@@ -8,7 +8,7 @@ import pytest
 from tests.integration.rekey.worlds import World, batches
 
 
-def test_what_changes_in_the_source_changes_in_the_destination(world: World) -> None:
+def test_changes_of_the_source_are_replicated_to_the_destination(world: World) -> None:
     for n in range(5):
         world.put(f"s{n}", f"d{n}", data="first")
     world.put("s1", "d1", data="second")
@@ -17,8 +17,8 @@ def test_what_changes_in_the_source_changes_in_the_destination(world: World) -> 
     world.put("left out")
     worked = world.replicator().work(world.records())
     assert (worked.records, worked.keys, worked.left) == (9, 6, 0)
-    assert world.there == world.here
-    assert len(world.there) == 4
+    assert world.actual == world.expected
+    assert len(world.actual) == 4
     assert world.side.open_batches("forward") == []
     assert world.side.claims("forward") == []
 
@@ -36,10 +36,9 @@ def test_batches_at_once_in_any_order_and_twice_end_as_the_source_is(world: Worl
     chance.shuffle(parts)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda part: world.replicator().work(part), parts))
-    left = 5
-    while world.side.claims("forward") and left:
-        world.replicator().sweep()
-        left -= 1
+    for _ in range(5):
+        if world.side.claims("forward"):
+            world.replicator().sweep()
     world.check()
 
 
@@ -47,24 +46,24 @@ def test_of_two_that_want_a_place_the_other_gets_it_when_the_first_leaves(world:
     world.put("a", "d")
     world.put("b", "d")
     world.replicator().work(world.records())
-    (there,) = world.there
+    (image,) = world.actual
     (claim,) = world.side.claims("forward")
-    assert there["id"] != claim.owner["id"], "who has not got it has a claim"
-    world.put(there["id"]["S"], "e")
+    assert image["id"] != claim.owner["id"], "the claim is of the other item"
+    world.put(image["id"]["S"], "e")
     world.replicator().work(world.records())
-    assert world.there == world.here
+    assert world.actual == world.expected
     assert world.side.claims("forward") == []
 
 
-def test_an_item_without_a_form_there_is_listed_until_it_has_one(world: World) -> None:
+def test_an_item_without_an_image_is_listed_until_it_has_one(world: World) -> None:
     world.put("s", "d")
     world.put("s", "-")
     worked = world.replicator().work(world.records())
     assert worked.unmapped == 1
-    assert world.there == []
-    (one,) = world.side.all_unmapped("forward")
-    assert one.reason == "attribute 'to' has no key in it"
+    assert world.actual == []
+    (unmapped,) = world.side.all_unmapped("forward")
+    assert unmapped.reason == "attribute 'to' has no key in it"
     world.put("s", "e")
     world.replicator().work(world.records())
     assert world.side.all_unmapped("forward") == []
-    assert world.there == world.here
+    assert world.actual == world.expected

@@ -1,8 +1,9 @@
-"""The stream's worker when requests fail, are late, and when it is killed."""
+"""The stream's worker when requests fail or are late, and when it is killed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -30,7 +31,7 @@ def faulty(
 
 
 class Deadly(Owned):
-    """A template's function that no process outlives."""
+    """A transform that kills the process that maps a certain item."""
 
     def forward(self, item: Item) -> Item | None:
         if item["id"] == {"S": "s1"}:
@@ -38,25 +39,26 @@ class Deadly(Owned):
         return super().forward(item)
 
 
-def _noting(given_up: list[GivenUp]) -> GiveUp:
+def _record(given_up: list[GivenUp]) -> GiveUp:
     return lambda key, places: given_up.append((key, places))
 
 
 def once(fate: Fate, table: str, operations: set[str] = WRITES) -> Callable[..., Fate]:
-    """The fate of the first such request to a table."""
-    left = [fate]
+    """Return a function that chooses a fate for the first such request to a table."""
+    fates = [fate]
 
     def choose(operation: str, parameters: Mapping[str, Any]) -> Fate:
-        if operation in operations and parameters.get("TableName") == table and left:
-            return left.pop()
+        if operation in operations and parameters.get("TableName") == table and fates:
+            return fates.pop()
         return None
 
     return choose
 
 
 def test_a_note_that_lands_late_does_not_outlast_its_batch(world: World) -> None:
-    """It was sent again as it had no answer; the first would stand when the batch had ended, and
-    no cutover would ever see an end of it.
+    """The late note is the first attempt of a repeated request.
+
+    If it remained after the end of its batch, a cutover would wait for ever.
     """
     replicator, client = faulty(world, once("late", world.pair.side))
     end = world.moments.now + WAIT_SECONDS
@@ -69,7 +71,7 @@ def test_a_note_that_lands_late_does_not_outlast_its_batch(world: World) -> None
 
 
 def test_a_write_without_an_answer_is_waited_for_and_not_sent_again_before(world: World) -> None:
-    """It lands when the source has changed; the second look alone would not have seen it."""
+    """The write lands after the source has changed, which the second read alone would not see."""
     world.put("s", "d", data="old")
     replicator, client = faulty(world, once("late", world.pair.destination))
     records = world.records()
@@ -78,7 +80,7 @@ def test_a_write_without_an_answer_is_waited_for_and_not_sent_again_before(world
     worked = replicator.work(records)
     assert world.moments.waits == [pytest.approx(WAIT_SECONDS)]
     assert worked.keys == 1
-    assert world.there == world.here
+    assert world.actual == world.expected
 
 
 def test_a_batch_that_was_killed_waits_before_it_writes(world: World) -> None:
@@ -88,15 +90,15 @@ def test_a_batch_that_was_killed_waits_before_it_writes(world: World) -> None:
     with pytest.raises(Killed):
         killed.work(records)
     assert len(world.side.open_batches("forward")) == 1
-    again, client = faulty(world, lambda operation, parameters: None)
-    waited: list[int] = []
-    world.moments.on_wait = lambda seconds: waited.append(
-        sum(given.get("TableName") == world.pair.destination for _, given in client.calls)
+    successor, client = faulty(world, lambda operation, parameters: None)
+    write_counts: list[int] = []
+    world.moments.on_wait = lambda seconds: write_counts.append(
+        sum(request.get("TableName") == world.pair.destination for _, request in client.calls)
     )
-    again.work(records)
-    assert waited[0] == 0, "nothing was written before the wait"
+    successor.work(records)
+    assert write_counts[0] == 0, "nothing was written before the wait"
     assert world.moments.waits[0] == pytest.approx(WAIT_SECONDS)
-    assert world.there == world.here
+    assert world.actual == world.expected
     assert world.side.open_batches("forward") == []
 
 
@@ -117,7 +119,7 @@ def test_a_killed_batch_of_the_passive_direction_removes_its_note_after_the_wait
 
 
 def throttled(world: World) -> Callable[..., Fate]:
-    """The fate of each request to the destination."""
+    """Return a function that throttles each request to the destination."""
     table = world.pair.destination
     return lambda _, parameters: "throttled" if parameters.get("TableName") == table else None
 
@@ -130,16 +132,16 @@ def test_throttled_writes_are_sent_again_until_there_is_no_time_left(world: Worl
     with pytest.raises(GaveUp):
         replicator.work(records)
     assert len(client.calls) > 5
-    assert world.moments.now < 1_031, "and nothing is sent after that"
-    assert len(world.side.open_batches("forward")) == 1, "so it comes again, and knows it"
+    assert world.moments.now < 1_031, "nothing is sent after that"
+    assert len(world.side.open_batches("forward")) == 1, "so the repeat knows that it is one"
     world.replicator().work(records)
-    assert world.there == world.here
+    assert world.actual == world.expected
 
 
-def test_an_item_that_the_other_table_does_not_take_is_left_as_a_claim(world: World) -> None:
-    """The batch ends; the claim stands until the item is another."""
+def test_an_item_that_the_other_table_refuses_remains_as_a_claim(world: World) -> None:
+    """The batch ends, and the claim remains until the item changes."""
     world.put("good", "d")
-    day = {"day": {"N": "1"}}  # an index has it as a text
+    day = {"day": {"N": "1"}}  # the type in an index is S
     bad = {"id": {"S": "bad"}, "to": {"S": "e"}, **day}
     world.client.put_item(TableName=world.pair.source, Item=bad)
     worked = world.replicator().work(world.records())
@@ -152,18 +154,18 @@ def test_an_item_that_the_other_table_does_not_take_is_left_as_a_claim(world: Wo
     status = RekeyStatus.of(world.side, NotDeployed(), 0.0)
     (trouble,) = status.troubles
     assert trouble.startswith(f"1 item cannot be written to {world.pair.destination} (")
-    (gate,) = [one for one in status.gates("destination") if one.name == "claims"]
+    (gate,) = [gate for gate in status.gates("destination") if gate.name == "claims"]
     assert not gate.is_open
     assert f"1 item cannot be written to {world.pair.destination}" in gate.says
     assert claim.refusal in gate.says
-    assert [item["id"]["S"] for item in world.there] == ["good"]
+    assert [item["id"]["S"] for item in world.actual] == ["good"]
     world.put("bad", "f")
     world.replicator().work(world.records())
     assert world.side.claims("forward") == []
-    assert world.there == world.here
+    assert world.actual == world.expected
 
 
-def test_an_item_that_changes_all_the_time_does_not_hold_up_its_batch(world: World) -> None:
+def test_an_item_that_always_changes_does_not_delay_its_batch(world: World) -> None:
     world.put("hot", "d")
     records = world.records()
     counts = iter(range(1_000))
@@ -180,11 +182,11 @@ def test_an_item_that_changes_all_the_time_does_not_hold_up_its_batch(world: Wor
     at_rest.append(True)
     world.replicator().sweep()
     assert world.side.claims("forward") == []
-    assert world.there == world.here
+    assert world.actual == world.expected
 
 
-def test_a_batch_that_kills_the_worker_is_worked_key_by_key(world: World) -> None:
-    """The item that does it is given up, by name and with its places; the others are written."""
+def test_a_batch_that_kills_the_worker_is_processed_key_by_key(world: World) -> None:
+    """The worker gives up the deadly key with its places, and writes the other items."""
     for n in range(6):
         world.put(f"s{n}", f"d{n}")
     world.put("s3", "d9")
@@ -195,7 +197,7 @@ def test_a_batch_that_kills_the_worker_is_worked_key_by_key(world: World) -> Non
         item = parameters.get("Item", {})
         return "killed" if item.get("pk") == {"S": "d9"} else None
 
-    give_up = _noting(given_up)
+    give_up = _record(given_up)
     for _ in range(20):
         try:
             worked = faulty(world, deadly, give_up=give_up)[0].work(records)
@@ -205,12 +207,12 @@ def test_a_batch_that_kills_the_worker_is_worked_key_by_key(world: World) -> Non
     places = [{"pk": {"S": "d3"}}, {"pk": {"S": "d9"}}]
     assert given_up == [({"id": {"S": "s3"}}, places)]
     assert worked.given_up == 1
-    assert [item["id"]["S"] for item in world.there] == ["s0", "s1", "s2", "s4", "s5"]
+    assert [item["id"]["S"] for item in world.actual] == ["s0", "s1", "s2", "s4", "s5"]
     assert world.side.open_batches("forward") == []
 
 
-def test_a_repeat_may_end_sooner_than_the_batch_that_was_killed(world: World) -> None:
-    """It begins alike; what it lacks, comes with the next one."""
+def test_a_repeat_may_be_shorter_than_the_killed_batch(world: World) -> None:
+    """The repeat begins with the same record, and the next batch has the missing ones."""
     for n in range(4):
         world.put(f"s{n}", f"d{n}")
     records = world.records()
@@ -222,16 +224,16 @@ def test_a_repeat_may_end_sooner_than_the_batch_that_was_killed(world: World) ->
 
     for _ in range(KILLED_TIMES + 1):
         with pytest.raises(Killed):
-            faulty(world, deadly, give_up=_noting([]))[0].work(records)
+            faulty(world, deadly, give_up=_record([]))[0].work(records)
     given_up: list[GivenUp] = []
-    worked = world.replicator(give_up=_noting(given_up)).work(shorter)
+    worked = world.replicator(give_up=_record(given_up)).work(shorter)
     assert (worked.records, given_up) == (3, [])
-    world.replicator(give_up=_noting(given_up)).work(records[-1:])
-    assert world.there == world.here
+    world.replicator(give_up=_record(given_up)).work(records[-1:])
+    assert world.actual == world.expected
 
 
-def test_a_function_that_kills_the_worker_is_not_asked_for_the_places(world: World) -> None:
-    """Else the batch would die of giving up what it dies of."""
+def test_a_transform_that_kills_the_worker_is_not_called_to_find_the_places(world: World) -> None:
+    """Otherwise the batch would also be killed while it gives up the key."""
     world.put("s0", "d0")
     world.put("s1", "d1")
     records = world.records()
@@ -239,37 +241,33 @@ def test_a_function_that_kills_the_worker_is_not_asked_for_the_places(world: Wor
     world.transform = Deadly()
     for _ in range(20):
         try:
-            world.replicator(give_up=_noting(given_up)).work(records)
+            world.replicator(give_up=_record(given_up)).work(records)
         except Killed:
             continue
         break
     assert given_up == [({"id": {"S": "s1"}}, [])]
-    assert [item["id"]["S"] for item in world.there] == ["s0"]
+    assert [item["id"]["S"] for item in world.actual] == ["s0"]
 
 
-def test_what_fails_for_the_moment_is_not_taken_for_what_kills(world: World) -> None:
+def test_temporary_failures_do_not_count_as_kills(world: World) -> None:
     for n in range(3):
         world.put(f"s{n}", f"d{n}")
     records = world.records()
     given_up: list[GivenUp] = []
     for _ in range(10):
-        replicator, _ = faulty(
-            world,
-            throttled(world),
-            give_up=_noting(given_up),
-        )
+        replicator, _ = faulty(world, throttled(world), give_up=_record(given_up))
         replicator.end_at(world.moments.now + 20)
         with pytest.raises(GaveUp):
             replicator.work(records)
-    world.replicator(give_up=_noting(given_up)).work(records)
+    world.replicator(give_up=_record(given_up)).work(records)
     assert given_up == []
-    assert world.there == world.here
+    assert world.actual == world.expected
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_happens_the_destination_ends_as_the_source_is(world: World, seed: int) -> None:
-    """Writers, batches at once, copies, throttles, lost and late requests, kills."""
+def test_the_destination_equals_the_source_after_any_faults(world: World, seed: int) -> None:
+    """The faults are parallel and repeated batches, throttles, lost and late requests, kills."""
     chance = Random(seed)
     waiting: list[Any] = []
     clients: list[Faulty] = []
@@ -281,13 +279,11 @@ def test_whatever_happens_the_destination_ends_as_the_source_is(world: World, se
         if chance.random() < 0.5:
             waiting += chance.sample(waiting, len(waiting) // 4)
         chance.shuffle(waiting)
-        now, waiting = waiting[:6], waiting[6:]
-        seeds = [chance.random() for _ in now]
+        parts, waiting = waiting[:6], waiting[6:]
+        seeds = [chance.random() for _ in parts]
         with ThreadPoolExecutor(3) as pool:
-            ended = list(
-                pool.map(lambda one: _attempt(world, clients, *one), zip(now, seeds, strict=True))
-            )
-        waiting += [part for part, is_done in zip(now, ended, strict=True) if not is_done]
+            ended = list(pool.map(partial(_attempt, world, clients), parts, seeds))
+        waiting += [part for part, is_done in zip(parts, ended, strict=True) if not is_done]
     while waiting := [*waiting, *batches(world.records(), 20)]:
         world.replicator().work(waiting.pop())
     for _ in range(5):
@@ -304,7 +300,7 @@ def _some_write(world: World, chance: Random) -> None:
 
 
 def _attempt(world: World, clients: list[Faulty], part: Any, seed: float) -> bool:
-    """One invocation; whether it ended. What was late lands before anybody has waited."""
+    """Process a batch once, let its late requests land, and return whether it ended."""
     chance = Random(seed)
 
     def fate(operation: str, parameters: Mapping[str, Any]) -> Fate:

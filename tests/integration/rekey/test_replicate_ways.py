@@ -1,4 +1,4 @@
-"""Both directions of the stream's worker: who writes when, what is watched, what a change costs."""
+"""Both directions of the stream's worker: when each writes, what it watches, and what it costs."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from tests.integration.rekey.worlds import World
 
 
 def cut_over(world: World) -> None:
-    """As the state machine does it, with nobody else about."""
-    now = world.side.control()
+    """Pass through all stages of a cutover, as the state machine does."""
+    control = world.side.control()
     for change in (Control.closed, Control.froze, Control.fenced, Control.turned, Control.opened):
-        then = change(now)
-        assert world.side.swap(now, then)
-        now = then
+        changed = change(control)
+        assert world.side.swap(control, changed)
+        control = changed
 
 
-def put_there(world: World, pk: str, id_: str, data: str) -> None:
+def put_image(world: World, pk: str, id_: str, data: str) -> None:
     item = {"pk": {"S": pk}, "id": {"S": id_}, "data": {"S": data}}
     world.client.put_item(TableName=world.pair.destination, Item=item)
 
@@ -29,7 +29,7 @@ def test_before_the_cutover_the_other_direction_writes_and_watches_nothing(world
     world.replicator().work(world.records())
     reverse = world.replicator("reverse")
     assert reverse.work(world.records("reverse")).share == "pass"
-    assert reverse.expects_pass, "so the next batch looks at the control item, and notes nothing"
+    assert reverse.expects_pass, "so the next batch reads the control item, and writes no note"
     world.put("t", "e")
     world.replicator().work(world.records())
     reverse.take_usage()
@@ -39,7 +39,7 @@ def test_before_the_cutover_the_other_direction_writes_and_watches_nothing(world
     assert (usage.write_units, usage.read_units) == (0, 2)
     world.side.begin("reverse", records[0]["eventID"], records[0]["dynamodb"]["SequenceNumber"])
     reverse.work(records)
-    assert world.side.open_batches("reverse") == [], "nor is one left of who was killed before"
+    assert world.side.open_batches("reverse") == [], "nor does the note of a killed batch remain"
     assert world.side.stragglers() == []
 
 
@@ -51,14 +51,14 @@ def test_after_the_cutover_what_changes_in_the_destination_changes_in_the_source
     world.replicator().work(world.records())
     world.records("reverse")
     cut_over(world)
-    put_there(world, "d", "s", "after")
-    put_there(world, "new", "n", "after")
+    put_image(world, "d", "s", "after")
+    put_image(world, "new", "n", "after")
     world.client.delete_item(TableName=world.pair.destination, Key={"pk": {"S": "e"}})
     assert world.replicator("reverse").work(world.records("reverse")).share == "work"
-    assert world.there == world.here
-    assert len(world.here) == 2
+    assert world.actual == world.expected
+    assert len(world.expected) == 2
     worked = world.replicator().work(world.records())
-    assert (worked.share, worked.stragglers) == ("pass", 0), "its own writes are nobody's"
+    assert (worked.share, worked.stragglers) == ("pass", 0), "its own writes are no stragglers"
 
 
 def test_who_bypasses_the_router_after_the_cutover_is_listed(world: World) -> None:
@@ -70,11 +70,11 @@ def test_who_bypasses_the_router_after_the_cutover_is_listed(world: World) -> No
     world.delete("kept")
     worked = world.replicator().work(world.records())
     assert worked.stragglers == 2
-    assert {one.key["id"]["S"] for one in world.side.stragglers()} == {"s", "kept"}
-    assert sum(world.moments.waits) == pytest.approx(5), "nobody is accused at first sight"
+    assert {each.key["id"]["S"] for each in world.side.stragglers()} == {"s", "kept"}
+    assert sum(world.moments.waits) == pytest.approx(5), "it waits before it reports a straggler"
 
 
-def test_a_batch_that_is_fenced_writes_nothing_and_waits_for_what_comes(world: World) -> None:
+def test_a_fenced_batch_writes_nothing_and_waits_for_the_next_stage(world: World) -> None:
     world.put("s", "d")
     records = world.records()
     fenced = Control(stage="fenced", revision=5, replicating=True)
@@ -83,16 +83,16 @@ def test_a_batch_that_is_fenced_writes_nothing_and_waits_for_what_comes(world: W
     replicator.end_at(world.moments.now + 10)
     with pytest.raises(GaveUp):
         replicator.work(records)
-    assert world.there == []
-    assert world.side.open_batches("forward") == [], "whoever fences does not wait for it"
+    assert world.actual == []
+    assert world.side.open_batches("forward") == [], "the cutover does not wait for it"
     world.moments.on_wait = lambda seconds: world.side.swap(fenced, fenced.aborted())
     worked = world.replicator().work(records)
     assert worked.share == "work"
-    assert world.there == world.here
+    assert world.actual == world.expected
 
 
-def test_a_batch_that_was_killed_is_under_way_until_it_is_worked(world: World) -> None:
-    """Else the table would turn while it has written what it has not looked at."""
+def test_a_killed_batch_is_open_until_it_is_processed_again(world: World) -> None:
+    """Otherwise the table would turn although the batch has not read again what it wrote."""
     world.put("s", "d")
     records = world.records()
     note = (records[0]["eventID"], records[0]["dynamodb"]["SequenceNumber"])
@@ -104,31 +104,31 @@ def test_a_batch_that_was_killed_is_under_way_until_it_is_worked(world: World) -
     with pytest.raises(GaveUp):
         replicator.work(records)
     assert len(world.side.open_batches("forward")) == 1
-    assert world.side.begin("forward", *note) == 2, "its looks at the control item are no tries"
+    assert world.side.begin("forward", *note) == 2, "reads of the control item are no tries"
     world.side.swap(fenced, fenced.aborted())
     assert world.replicator().work(records).share == "work"
-    assert world.there == world.here
+    assert world.actual == world.expected
     assert world.side.open_batches("forward") == []
 
 
-def test_what_moves_on_after_a_record_is_no_straggler_s(world: World) -> None:
-    """The other worker's own writes: the record of the second comes in a later batch."""
+def test_an_item_that_moves_again_after_its_record_is_no_straggler(world: World) -> None:
+    """The other worker writes both moves, and the record of the second is in a later batch."""
     world.put("s", "d")
     world.replicator().work(world.records())
     world.records("reverse")
     cut_over(world)
-    reverse, moved = world.replicator("reverse"), []
+    reverse, batches = world.replicator("reverse"), []
     for before, after in (("d", "e"), ("e", "f")):
-        put_there(world, after, "s", "moved")
+        put_image(world, after, "s", "moved")
         world.client.delete_item(TableName=world.pair.destination, Key={"pk": {"S": before}})
         reverse.work(world.records("reverse"))
-        moved.append(world.records())
-    assert world.there == world.here
-    worked = [world.replicator().work(records).stragglers for records in moved]
+        batches.append(world.records())
+    assert world.actual == world.expected
+    worked = [world.replicator().work(records).stragglers for records in batches]
     assert worked == [0, 0]
 
 
-def test_nobody_is_accused_before_the_other_worker_must_have_come_to_it(world: World) -> None:
+def test_no_straggler_is_reported_before_the_other_worker_must_have_seen_it(world: World) -> None:
     world.put("s", "d")
     world.replicator().work(world.records())
     cut_over(world)
@@ -138,18 +138,18 @@ def test_nobody_is_accused_before_the_other_worker_must_have_come_to_it(world: W
     assert sum(world.moments.waits) == pytest.approx(21)
 
 
-def test_behind_a_busy_lane_a_batch_comes_again_and_accuses_nobody(world: World) -> None:
-    """The other worker is a minute behind: the old table's items differ for that long."""
+def test_a_batch_is_repeated_without_stragglers_while_the_other_worker_lags(world: World) -> None:
+    """The other worker is a minute behind, so the old table's items differ for that long."""
     world.put("s", "d")
     world.put("t", "u")
     world.replicator().work(world.records())
     world.records("reverse")
     cut_over(world)
     reverse = world.replicator("reverse")
-    put_there(world, "d", "s", "first")
+    put_image(world, "d", "s", "first")
     reverse.work(world.records("reverse"))
     delayed = world.records()
-    put_there(world, "d", "s", "second")
+    put_image(world, "d", "s", "second")
     world.side.tell_lag("reverse", 60.0)
     with pytest.raises(GaveUp, match="60 seconds behind"):
         world.replicator().work(delayed)
@@ -162,10 +162,8 @@ def test_behind_a_busy_lane_a_batch_comes_again_and_accuses_nobody(world: World)
     assert world.replicator().work(world.records()).stragglers == 1
 
 
-def test_who_writes_after_the_way_back_is_no_straggler_and_what_he_wrote_is_followed(
-    world: World,
-) -> None:
-    """The batch had been passed, and was still looking whose its writes are, when it turned."""
+def test_a_write_after_a_rollback_is_replicated_and_no_straggler(world: World) -> None:
+    """The batch was passed on, and was looking for stragglers when the serving table changed."""
     world.put("s", "d", data="before")
     replicator = world.replicator()
     replicator.work(world.records())
@@ -181,28 +179,28 @@ def test_who_writes_after_the_way_back_is_no_straggler_and_what_he_wrote_is_foll
     world.moments.on_wait = turned_back
     worked = replicator.work(records)
     assert (worked.share, worked.stragglers, world.side.stragglers()) == ("work", 0, [])
-    assert world.there == world.here
+    assert world.actual == world.expected
     assert world.side.open_batches("forward") == []
 
 
-def test_what_cannot_go_back_is_listed(world: World) -> None:
+def test_an_item_that_cannot_be_mapped_back_is_listed(world: World) -> None:
     cut_over(world)
     item = {"pk": {"S": "d"}, "data": {"S": "written by new code, which knows no id"}}
     world.client.put_item(TableName=world.pair.destination, Item=item)
     assert world.replicator("reverse").work(world.records("reverse")).unmapped == 1
-    (one,) = world.side.all_unmapped("reverse")
-    assert one.reason == "attribute 'id' is missing"
+    (unmapped,) = world.side.all_unmapped("reverse")
+    assert unmapped.reason == "attribute 'id' is missing"
 
 
 def test_what_time_to_live_removes_is_removed_there(world: World) -> None:
-    """A REMOVE by the service is one like any other; other tools wait for an event DELETE."""
+    """A REMOVE by the service is processed like any other; other tools wait for a DELETE event."""
     world.put("s", "d")
     world.replicator().work(world.records())
     world.delete("s")
     (record,) = world.records()
     service = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
     world.replicator().work([{**record, "userIdentity": service}])
-    assert world.there == []
+    assert world.actual == []
 
 
 def test_sentinels_and_markers_are_not_copied_and_a_marker_is_seen(world: World) -> None:
@@ -214,61 +212,60 @@ def test_sentinels_and_markers_are_not_copied_and_a_marker_is_seen(world: World)
         world.client.put_item(TableName=world.pair.source, Item={"id": {"S": id_}, **more})
     worked = world.replicator().work(world.records())
     assert (worked.records, worked.keys) == (2, 0)
-    assert world.there == []
+    assert world.actual == []
     assert "record" in world.side.markers()["m1"]["seen"]
 
 
-@pytest.mark.parametrize("of_theirs", [{"N": "1"}, {"S": "m1"}])
-def test_an_item_that_only_has_an_attribute_as_a_marker_has_is_copied(
-    world: World, of_theirs: dict[str, str]
+@pytest.mark.parametrize("value", [{"N": "1"}, {"S": "m1"}])
+def test_an_item_with_the_attribute_of_a_marker_is_copied(
+    world: World, value: dict[str, str]
 ) -> None:
-    """Whoever writes such items must neither lose them nor stop the worker."""
+    """Such items of an application must neither be lost nor stop the worker."""
     world.put("s", "d")
-    more = {"id": {"S": "s"}, "to": {"S": "d"}, "keyhop-rekey-marker": of_theirs}
+    more = {"id": {"S": "s"}, "to": {"S": "d"}, "keyhop-rekey-marker": value}
     world.client.put_item(TableName=world.pair.source, Item=more)
     world.replicator().work(world.records())
-    assert world.there == world.here
+    assert world.actual == world.expected
     world.delete("s")
     world.replicator().work(world.records())
-    assert world.there == []
+    assert world.actual == []
 
 
-def test_settle_repairs_what_verify_has_found(world: World) -> None:
+def test_settle_repairs_the_differences_of_a_verification(world: World) -> None:
     world.put("s", "d", data="right")
     world.records()
-    put_there(world, "d", "s", "changed")
-    put_there(world, "surplus", "gone", "x")
+    put_image(world, "d", "s", "changed")
+    put_image(world, "surplus", "gone", "x")
     replicator = world.replicator()
     assert replicator.settle({"id": {"S": "s"}}, [{"pk": {"S": "d"}}])
     assert replicator.settle({"id": {"S": "gone"}}, [{"pk": {"S": "surplus"}}])
-    assert world.there == world.here
+    assert world.actual == world.expected
     assert world.side.claims("forward") == []
 
 
-def test_what_is_to_be_settled_while_the_other_direction_works_stays_a_claim(world: World) -> None:
+def test_an_unsettled_place_stays_a_claim_while_the_other_direction_works(world: World) -> None:
     world.put("s", "d")
     cut_over(world)
     assert not world.replicator().settle({"id": {"S": "s"}}, [{"pk": {"S": "d"}}])
-    assert world.there == []
+    assert world.actual == []
     assert len(world.side.claims("forward")) == 1
 
 
-def test_old_records_are_not_believed(world: World) -> None:
-    """After a minute a look is cheaper than a write of what is gone."""
+def test_an_old_record_causes_a_read_first(world: World) -> None:
+    """After a minute, a read is cheaper than a write of an outdated item."""
     world.put("s", "d", data="old")
     records = world.records()
     world.put("s", "d", data="new")
     world.moments.now += 120
     replicator = world.replicator()
     replicator.work(records)
-    assert world.there == world.here
+    assert world.actual == world.expected
     assert replicator.take_usage().write_units == 1 + 2 + 1, "one write, a note, and the lag"
 
 
 @pytest.mark.prove
-def test_a_change_costs_one_write_and_one_look(world: World) -> None:
-    """The bar: at most 1.02 WRU and 1.1 RRU for each key of the destination, of 1 KB, in batches of
-    100; the passive direction's share is in it."""
+def test_a_change_costs_one_write_and_one_read(world: World) -> None:
+    """A key of 1 KB costs at most 1.02 WRU and 1.1 RRU in batches of 100, in both directions."""
     replicator, reverse = world.replicator(), world.replicator("reverse")
 
     def change(filling: str) -> Any:
@@ -280,14 +277,14 @@ def test_a_change_costs_one_write_and_one_look(world: World) -> None:
         usage.add(reverse.take_usage())
         return usage
 
-    change("x")  # the first batch of a process tells its lag as well, and does not expect to pass
+    change("x")  # the first batch of a process also reports its lag, and does not expect to pass
     usage = change("y")
     assert usage.write_units / 100 <= 1.02
     assert usage.read_units / 100 <= 1.1
-    assert world.there == world.here
+    assert world.actual == world.expected
 
 
-def test_lag_is_told_at_most_once_in_ten_seconds(world: World) -> None:
+def test_a_lag_is_reported_at_most_once_in_ten_seconds(world: World) -> None:
     replicator = world.replicator()
     world.epoch = 5_000.0
     for n in range(3):
@@ -295,17 +292,16 @@ def test_lag_is_told_at_most_once_in_ten_seconds(world: World) -> None:
         records = world.records()
         world.epoch += 7
         replicator.work(records)
-    told = world.side.told("lag.forward")
-    assert told == {"seconds": 7.0, "at": 5_021.0}
+    assert world.side.told("lag.forward") == {"seconds": 7.0, "at": 5_021.0}
 
 
-def test_what_was_given_up_is_worked_again_wherever_it_was(world: World) -> None:
-    """I1: of all places that it had in its batch, not only of the one where it lies now."""
+def test_a_key_that_was_given_up_is_settled_at_all_its_places(world: World) -> None:
+    """Invariant I1 needs all places that the item had in its batch, not only the present one."""
     world.put("s", "d")
     world.replicator().work(world.records())
     world.put("s", "e")
-    world.records()  # given up, and forgotten by the stream
+    world.records()  # these were given up, and the stream no longer has them
     places: list[Key] = [{"pk": {"S": place}} for place in ("d", "e")]
     assert world.replicator().again({"id": {"S": "s"}}, places)
-    assert world.there == world.here
+    assert world.actual == world.expected
     assert world.replicator().again({"id": {"S": "gone"}}, [])

@@ -1,7 +1,7 @@
-"""Somebody who follows `keyhop rekey status` reaches the end, wherever a command was killed.
+"""A user who follows `keyhop rekey status` reaches the end, wherever a command was killed.
 
 Each command of a re-key is killed before or after each of its requests that change something. Then
-the next command of the status is run for real, again and again, until the re-key has arrived.
+the next command that the status names is run, again and again, until the re-key reaches its phase.
 """
 
 import itertools
@@ -21,12 +21,12 @@ from keyhop.rekey.side.layout import TURNED
 
 from testing.marks import prove, prove_long
 from tests.integration.rekey.faults import CHANGES, Doom, Killed
-from tests.integration.rekey.pairs import Pairs, items_of, made, orders
+from tests.integration.rekey.pairs import Pairs, create_rekey, items_of, orders
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("nothing_waits")]
 
 EVERY = pytest.mark.parametrize("every", [prove(9), prove_long(1)])
-"""Of so many moments, one is tried."""
+"""The command is killed at every n-th moment."""
 
 MOST_COMMANDS = 8
 WAITS_SECONDS = 400.0
@@ -34,7 +34,7 @@ WAITS_SECONDS = 400.0
 
 @contextmanager
 def doomed(doom: Doom) -> Iterator[None]:
-    """Let this process end as `doom` says; what changes something is a step."""
+    """Kill this process as `doom` says; each request that changes something is a step."""
     call = Client.call
 
     def counted(self: Client, operation: str, **parameters: Any) -> Any:
@@ -55,12 +55,12 @@ def run(pairs: Pairs, doom: Doom, *command: Any) -> None:
 
 
 @dataclass
-class Person:
-    """Somebody who does what the status says."""
+class User:
+    """A user who runs the commands that the status names."""
 
     pairs: Pairs
     template: Path
-    done: list[str] = field(default_factory=list)
+    actions: list[str] = field(default_factory=list)
     waited: float = 0.0
 
     def follow(self, *until: str) -> dict[str, Any]:
@@ -75,17 +75,17 @@ class Person:
                 if status["phase"] in until:
                     return status
                 self._run(status["next"])
-        raise AssertionError(f"it does not arrive: {self.done}")
+        raise AssertionError(f"it does not end: {self.actions}")
 
     def _run(self, command: str) -> None:
-        """Run a command, after a look at it if that is what is said. A look at the status waits."""
+        """Run a command, with its dry run first if it names one. `status` stands for a wait."""
         _, _, action, source, *flags = shlex.split(command)
         assert source == self.pairs.source
         flags = [flag for flag in flags if flag not in ("--to", self.pairs.destination)]
         if action == "create":
             flags = [str(self.template) if flag == "FILE" else flag for flag in flags]
-            flags += ["--partition-key", "day"]  # the arguments of the first time
-        self.done.append(action)
+            flags += ["--partition-key", "day"]  # the arguments of the first create
+        self.actions.append(action)
         if action == "status":
             self.waited += WAITS_SECONDS
         if "--dry-run" in flags:
@@ -96,11 +96,11 @@ class Person:
 
 
 def moments(pairs: Pairs, every: int, prepare: Callable[[], None], *command: Any) -> Iterator[Doom]:
-    """Kill the command at each moment."""
+    """Kill the command at each moment, and yield after each kill."""
     prepare()
-    whole = Doom()
-    run(pairs, whole, *command)
-    for at, after in itertools.product(range(1, whole.steps + 1, every), (False, True)):
+    uninterrupted = Doom()
+    run(pairs, uninterrupted, *command)
+    for at, after in itertools.product(range(1, uninterrupted.steps + 1, every), (False, True)):
         prepare()
         doom = Doom(at, after)
         run(pairs, doom, *command)
@@ -128,43 +128,43 @@ def test_create(pairs: Pairs, template: Path, every: int) -> None:
 
     create = ("create", "--template", template, "--partition-key", "day")
     for _ in moments(pairs, every, prepare, *create):
-        Person(pairs, template).follow("verified")
+        User(pairs, template).follow("verified")
 
 
 @EVERY
 def test_start(pairs: Pairs, template: Path, every: int) -> None:
     def prepare() -> None:
         remove(pairs)
-        made(pairs, template)
+        create_rekey(pairs, template)
 
     for _ in moments(pairs, every, prepare, "start"):
-        Person(pairs, template).follow("verified")
+        User(pairs, template).follow("verified")
 
 
 @EVERY
 def test_verify(pairs: Pairs, template: Path, every: int) -> None:
     def prepare() -> None:
         remove(pairs)
-        made(pairs, template)
+        create_rekey(pairs, template)
         assert pairs.rekey("start").status == 0
         delete_one(pairs)
 
     for _ in moments(pairs, every, prepare, "verify"):
-        Person(pairs, template).follow("verified")
+        User(pairs, template).follow("verified")
 
 
 @EVERY
 def test_a_verification_in_a_directory_is_resumed(
     pairs: Pairs, template: Path, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed at any request: also before its first run has begun, and between its two runs."""
+    """The kills include those before the start of the first run, and between the two runs."""
     monkeypatch.setattr(f"{__name__}.CHANGES", (*CHANGES, "scan", "describe", "get", "batch"))
     run_directory = tmp_path / "run"
 
     def prepare() -> None:
         remove(pairs)
         shutil.rmtree(run_directory, ignore_errors=True)
-        made(pairs, template)
+        create_rekey(pairs, template)
         assert pairs.rekey("start").status == 0
         delete_one(pairs)
 
@@ -183,12 +183,12 @@ def test_a_verification_in_a_directory_is_resumed(
 def test_cancel(pairs: Pairs, template: Path, every: int, more: tuple[str, ...]) -> None:
     def prepare() -> None:
         remove(pairs)
-        made(pairs, template)
+        create_rekey(pairs, template)
         assert pairs.rekey("start").status == 0
 
     for _ in moments(pairs, every, prepare, "cancel", *more):
-        status = Person(pairs, template).follow("verified")
-        if status["phase"] != "verified":  # it had begun
+        status = User(pairs, template).follow("verified")
+        if status["phase"] != "verified":  # the cancel had begun
             assert "There is no re-key" in status["phase"]
             assert (pairs.destination in pairs.database.tables()) == bool(more)
 
@@ -198,7 +198,7 @@ def test_cancel(pairs: Pairs, template: Path, every: int, more: tuple[str, ...])
 def test_complete(pairs: Pairs, template: Path, every: int, deletes: bool) -> None:
     def prepare() -> None:
         remove(pairs)
-        made(pairs, template)
+        create_rekey(pairs, template)
         assert pairs.rekey("start").status == 0
         control = pairs.side.control()
         assert pairs.side.swap(control, replace(control, serving="destination", turns=1))
@@ -206,9 +206,9 @@ def test_complete(pairs: Pairs, template: Path, every: int, deletes: bool) -> No
 
     more = ("--delete-source", pairs.source) if deletes else ()
     for _ in moments(pairs, every, prepare, "complete", *more):
-        person = Person(pairs, template)
-        had_begun = "ending" in person.pairs.rekey("status").out.decode()
-        person.follow("verified")
+        user = User(pairs, template)
+        had_begun = "ending" in user.pairs.rekey("status").out.decode()
+        user.follow("verified")
         assert pairs.destination in pairs.database.tables()
         if had_begun or not deletes:
             assert (pairs.source in pairs.database.tables()) != deletes

@@ -1,4 +1,4 @@
-"""Verify on a local database: it finds each planted fault, and none where there is none."""
+"""A verification on a local database finds the planted faults, and no others."""
 
 import random
 from collections import Counter
@@ -24,7 +24,7 @@ KINDS = ("missing", "surplus", "changed", "type")
 
 
 class Orders(Sequence[dict[str, Any]]):
-    """The orders of so many numbers, none of which is kept."""
+    """The orders with a range of numbers, which are computed and not stored."""
 
     def __init__(self, numbers: range) -> None:
         self.numbers = numbers
@@ -32,14 +32,14 @@ class Orders(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, place: Any) -> Any:
-        found = self.numbers[place]
-        return Orders(found) if isinstance(found, range) else order(found)
+    def __getitem__(self, index: Any) -> Any:
+        number = self.numbers[index]
+        return Orders(number) if isinstance(number, range) else order(number)
 
 
-def fill(rekey: RekeyTables, items: int) -> Orders:
-    """Both sides, as they should be."""
-    orders = Orders(range(items))
+def fill(rekey: RekeyTables, count: int) -> Orders:
+    """Fill both tables with so many orders, without a difference."""
+    orders = Orders(range(count))
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     rekey.put(orders)
     rekey.database.fill(rekey.pair.destination, map(transform.forward, orders))
@@ -47,31 +47,31 @@ def fill(rekey: RekeyTables, items: int) -> Orders:
 
 
 def plant(rekey: RekeyTables, orders: Sequence[dict[str, Any]], faults: int) -> Counter[str]:
-    """So many faults of all kinds in the destination."""
+    """Plant so many faults of all kinds in the destination, and return their counts."""
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     client, planted = rekey.database.client, Counter[str]()
-    for number, one in enumerate(random.Random(7).sample(orders, faults)):
+    for number, item in enumerate(random.Random(7).sample(orders, faults)):
         kind = KINDS[number % len(KINDS)]
         planted["changed" if kind == "type" else kind] += 1
-        there = dict(transform.forward(one))
-        key = {name: there[name] for name in ("pk", "sk")}
+        image = dict(transform.forward(item))
+        key = {name: image[name] for name in ("pk", "sk")}
         if kind == "missing":
             client.delete_item(TableName=rekey.pair.destination, Key=key)
             continue
         if kind == "surplus":
-            there["sk"] = {"S": f"nobody{number}#x"}
+            image["sk"] = {"S": f"nobody{number}#x"}
         elif kind == "changed":
-            there["total"] = {"N": "-1"}
+            image["total"] = {"N": "-1"}
         else:
-            there["total"] = {"S": there["total"]["N"]}
-        client.put_item(TableName=rekey.pair.destination, Item=there)
+            image["total"] = {"S": image["total"]["N"]}
+        client.put_item(TableName=rekey.pair.destination, Item=image)
     return planted
 
 
-def test_a_marker_of_a_drain_is_no_difference_and_is_not_copied(
+def test_a_marker_of_a_drain_is_neither_a_difference_nor_copied(
     contended: RekeyTables, verify: Begin
 ) -> None:
-    """One may stand there, as a killed cutover has left it."""
+    """A killed cutover may have left a marker."""
     marker = {"pk": {"S": "m"}, "sk": {"S": "m"}, MARKER_ATTRIBUTE: {"S": "of a drain"}}
     for table in (contended.pair.source, contended.pair.destination):
         contended.database.client.put_item(TableName=table, Item=marker)
@@ -95,15 +95,15 @@ def test_every_planted_fault_is_found_and_repaired(
     assert finished(verify(rekey))["verify"]["is_clean"]
     planted = plant(rekey, orders, faults)
     summary = finished(verify(rekey))
-    told = summary["verify"]
-    assert {name: told[name] for name in ("missing", "surplus", "changed")} == dict(planted)
-    assert (told["left"], told["is_clean"], told["in_flight"]) == (faults, False, 0)
-    assert told["items"] == items
-    assert told["destination_items"] == items - planted["missing"] + planted["surplus"]
+    report = summary["verify"]
+    assert {name: report[name] for name in ("missing", "surplus", "changed")} == dict(planted)
+    assert (report["left"], report["is_clean"], report["in_flight"]) == (faults, False, 0)
+    assert report["items"] == items
+    assert report["destination_items"] == items - planted["missing"] + planted["surplus"]
     assert summary["keys"] == faults, "each is named in a part"
-    assert rekey.side.told("verify") == told
-    told = finished(verify(rekey, repair=True))["verify"]
-    assert (told["repaired"], told["left"], told["is_clean"]) == (faults, 0, True)
+    assert rekey.side.told("verify") == report
+    report = finished(verify(rekey, repair=True))["verify"]
+    assert (report["repaired"], report["left"], report["is_clean"]) == (faults, 0, True)
     assert rekey.side.claims("forward") == []
     assert finished(verify(rekey))["verify"]["is_clean"]
     assert len(rekey.copied()) == items
@@ -116,27 +116,27 @@ def test_every_planted_fault_is_found_and_repaired(
         (True, {"changed": 1, "in_flight": 2, "unsettled": 0, "left": 0}),
     ],
 )
-def test_what_is_in_flight_is_no_difference(
+def test_an_item_in_flight_is_not_a_difference(
     rekey: RekeyTables, verify: Begin, repair: bool, expected: dict[str, int]
 ) -> None:
-    """The stream brings one item between the looks; one item is written before every look.
+    """The stream copies one item between the looks; another item is written before every look.
 
-    Only a verification that repairs can tell that the second one is no difference: it settles it.
+    Only a verification that repairs can prove that the second one is in flight, by settling it.
     """
     orders = fill(rekey, 100)
     transform = transform_of(rekey.pair, None, None)  # type: ignore[arg-type]
     late, busy, faulty = orders[5], orders[6], orders[7]
     client = rekey.database.client
-    for one in (late, busy, faulty):
-        client.put_item(TableName=rekey.pair.source, Item={**one, "total": {"N": "7"}})
+    for item in (late, busy, faulty):
+        client.put_item(TableName=rekey.pair.source, Item={**item, "total": {"N": "7"}})
     job = verify(rekey, repair=repair, task={"pauses": (0.001, 0.001)})
     looks: list[float] = []
 
     def wait(seconds: float) -> bool:
         looks.append(seconds)
         if len(looks) == 1:
-            there = transform.forward({**late, "total": {"N": "7"}})
-            client.put_item(TableName=rekey.pair.destination, Item=there)
+            image = transform.forward({**late, "total": {"N": "7"}})
+            client.put_item(TableName=rekey.pair.destination, Item=image)
         changed = {**busy, "total": {"N": f"{len(looks)}"}}
         client.put_item(TableName=rekey.pair.source, Item=changed)
         return False
@@ -148,7 +148,7 @@ def test_what_is_in_flight_is_no_difference(
     assert rekey.side.claims("forward") == []
 
 
-def test_what_two_want_is_contended_and_what_is_nobodys_is_foreign(
+def test_a_place_of_two_items_is_contended_and_an_item_without_an_owner_is_foreign(
     contended: RekeyTables, verify: Begin
 ) -> None:
     contended.put(
@@ -159,36 +159,35 @@ def test_what_two_want_is_contended_and_what_is_nobodys_is_foreign(
         item = {"pk": {"S": sort}, "sk": {"S": "-"}, "user": {"S": f"u{n}"}}
         client = contended.database.client
         client.put_item(TableName=contended.pair.destination, Item=item)
-    nobodys = {"pk": {"S": "x"}, "sk": {"S": "-"}}
-    client.put_item(TableName=contended.pair.destination, Item=nobodys)
-    told = finished(verify(contended))["verify"]
-    assert (told["contended"], told["surplus"], told["foreign"]) == (1, 1, 1)
-    assert told["left"] == 2
+    foreign = {"pk": {"S": "x"}, "sk": {"S": "-"}}
+    client.put_item(TableName=contended.pair.destination, Item=foreign)
+    report = finished(verify(contended))["verify"]
+    assert (report["contended"], report["surplus"], report["foreign"]) == (1, 1, 1)
+    assert report["left"] == 2
 
 
 def test_a_repair_leaves_the_items_of_unsettled_stragglers_alone_and_names_them(
     contended: RekeyTables, verify: Begin
 ) -> None:
-    """It leaves a place alone for the straggler at it, of its owner, or of another item of it."""
-    here = [{"pk": {"S": f"u{n}"}, "sk": {"S": f"o{n}"}} for n in range(6)]
-    there = [{"pk": {"S": f"o{n}"}, "sk": {"S": "-"}} for n in range(6)]
-    contended.put(here)
-    for n, key in enumerate(there):
+    """The straggler may be at the place, at its owner, or at another item with this place."""
+    keys = [{"pk": {"S": f"u{n}"}, "sk": {"S": f"o{n}"}} for n in range(6)]
+    places = [{"pk": {"S": f"o{n}"}, "sk": {"S": "-"}} for n in range(6)]
+    contended.put(keys)
+    for n, key in enumerate(places):
         item = {**key, "user": {"S": f"u{n}"}, "wrong": {"BOOL": True}}
         contended.database.client.put_item(TableName=contended.pair.destination, Item=item)
     before = contended.copied()
-    elsewhere = {"pk": {"S": "elsewhere"}, "sk": {"S": "-"}}
-    contended.side.straggler("destination", there[0], [here[0]])
-    contended.side.straggler("source", here[1], [there[1]])
-    contended.side.straggler("source", elsewhere, [there[2]])
-    contended.side.straggler("destination", elsewhere, [here[3]])
-    contended.side.straggler("source", here[4], [there[4]])
-    (settled,) = [one for one in contended.side.unsettled() if one.key == here[4]]
+    other_key = {"pk": {"S": "elsewhere"}, "sk": {"S": "-"}}
+    contended.side.straggler("destination", places[0], [keys[0]])
+    contended.side.straggler("source", keys[1], [places[1]])
+    contended.side.straggler("source", other_key, [places[2]])
+    contended.side.straggler("destination", other_key, [keys[3]])
+    contended.side.straggler("source", keys[4], [places[4]])
+    (settled,) = [each for each in contended.side.unsettled() if each.key == keys[4]]
     contended.side.resolve(settled)
     summary = finished(verify(contended, repair=True))
-    told = summary["verify"]
-    counts = (told["changed"], told["bypassed"], told["repaired"], told["left"], told["is_clean"])
-    assert counts == (6, 4, 2, 4, False)
+    names = ("changed", "bypassed", "repaired", "left", "is_clean")
+    assert [summary["verify"][name] for name in names] == [6, 4, 2, 4, False]
     assert summary["keys"] == 6, "each is named in a part"
     assert {key for key, item in contended.copied().items() if item == before[key]} == {
         (f"o{n}", "-") for n in range(4)
@@ -196,23 +195,23 @@ def test_a_repair_leaves_the_items_of_unsettled_stragglers_alone_and_names_them(
     assert contended.side.claims("forward") == []
 
 
-def test_what_has_no_form_and_no_way_back_is_counted(rekey: RekeyTables, verify: Begin) -> None:
+def test_unmappable_and_irreversible_items_are_counted(rekey: RekeyTables, verify: Begin) -> None:
     lost = {**order(3), "pk": {"S": "a#b"}}  # its separator is in its key
-    there = {**lost, "pk": {"S": "t3"}, "sk": {"S": "a#b#order3"}}
-    del there["tenant"]
+    image = {**lost, "pk": {"S": "t3"}, "sk": {"S": "a#b#order3"}}
+    del image["tenant"]
     rekey.put([order(1), {"pk": {"S": "x"}, "sk": {"S": "y"}}, lost])
-    rekey.database.client.put_item(TableName=rekey.pair.destination, Item=there)
+    rekey.database.client.put_item(TableName=rekey.pair.destination, Item=image)
     summary = finished(verify(rekey))
-    told = summary["verify"]
-    assert (told["unmappable"], told["irreversible"]) == (1, 1)
+    report = summary["verify"]
+    assert (report["unmappable"], report["irreversible"]) == (1, 1)
     assert summary["examples"]["irreversible"][0]["why"] == "the way back changes pk, sk"
 
 
 @pytest.mark.parametrize("repair", [False, True])
-def test_a_verify_brings_the_list_of_unmappable_items_up_to_date(
+def test_a_verification_updates_the_list_of_unmappable_items(
     rekey: RekeyTables, verify: Begin, repair: bool
 ) -> None:
-    """The stream's worker does so, too, but perhaps no worker follows the stream."""
+    """The stream's worker also updates it, but perhaps no worker follows the stream."""
     why = "attribute 'tenant' is missing"
     for number in range(3):
         key = {name: order(number)[name] for name in ("pk", "sk")}
@@ -227,7 +226,7 @@ def test_a_verify_brings_the_list_of_unmappable_items_up_to_date(
     assert {item.reason for item in listed} == {why}
 
 
-def test_an_item_that_is_recorded_as_unmappable_while_verify_looks_at_it_stays_recorded(
+def test_an_item_that_is_recorded_as_unmappable_while_it_is_read_stays_recorded(
     rekey: RekeyTables, connection: Connection
 ) -> None:
     rekey.put([order(1)])
@@ -251,21 +250,21 @@ def test_an_item_that_is_recorded_as_unmappable_while_verify_looks_at_it_stays_r
 def test_a_sample_compares_a_share_of_both_sides(rekey: RekeyTables, verify: Begin) -> None:
     orders = fill(rekey, 200)
     plant(rekey, orders, 8)
-    told = finished(verify(rekey, share=1))["verify"]
-    assert not told["is_clean"]
-    assert told["missing"] + told["surplus"] + told["changed"] == 8
-    assert told["in_flight"] == 0
+    report = finished(verify(rekey, share=1))["verify"]
+    assert not report["is_clean"]
+    assert report["missing"] + report["surplus"] + report["changed"] == 8
+    assert report["in_flight"] == 0
 
 
-def test_a_verify_waits_for_a_backfill(rekey: RekeyTables, verify: Begin) -> None:
+def test_a_verification_waits_for_a_backfill(rekey: RekeyTables, verify: Begin) -> None:
     rekey.side.tell(BACKFILL, {"run": "r1", "started": "", "ended": None})
     with pytest.raises(CannotStart, match="'r1' has not ended"):
         verify(rekey)
     rekey.side.tell(BACKFILL, {"run": "r1", "started": "", "ended": 1_000.0})
     waited: list[float] = []
     task = {"wait": waited.append, "now": lambda: 1_001.0}
-    told = finished(verify(rekey, task=task))["verify"]
-    assert (told["is_clean"], told["ended"]) == (True, 1_001.0)
+    report = finished(verify(rekey, task=task))["verify"]
+    assert (report["is_clean"], report["ended"]) == (True, 1_001.0)
     assert waited == [SETTLED_SECONDS - 1.0]
 
 
@@ -278,7 +277,7 @@ def test_nothing_is_repaired_while_nothing_replicates(
     assert finished(verify(rekey))["verify"]["is_clean"]
 
 
-def test_rows_that_were_lost_are_no_clean_result(rekey: RekeyTables, digests: Begin) -> None:
+def test_lost_rows_make_a_verification_fail(rekey: RekeyTables, digests: Begin) -> None:
     fill(rekey, 10)
     job = digests(rekey)
     assert job.work(output=Dropped())
@@ -297,10 +296,10 @@ def test_rows_that_were_lost_are_no_clean_result(rekey: RekeyTables, digests: Be
         pytest.param(1_000_000, 1_000, 1, marks=pytest.mark.prove_long),
     ],
 )
-def test_under_writes_it_finds_what_is_planted_and_nothing_else(
+def test_under_writes_a_verification_finds_exactly_the_planted_faults(
     rekey: RekeyTables, connection: Connection, verify: Begin, items: int, faults: int, rounds: int
 ) -> None:
-    """Writers change items, and bring each change over a moment later, as the stream does."""
+    """Writers change items, and copy each change a moment later, as the stream does."""
     orders = fill(rekey, items)
     quiet, busy = orders[::2], orders[1::2]
     planted = plant(rekey, quiet, faults)
@@ -314,18 +313,18 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
             Rekey(rekey.pair, rekey.side, None, None, transform),  # type: ignore[arg-type]
         )
         while not over.is_set():
-            one = chance.choice(busy[writer::2])
-            changed = {**one, "total": {"N": str(steps[writer])}}
-            key = {name: one[name] for name in ("pk", "sk")}
+            item = chance.choice(busy[writer::2])
+            changed = {**item, "total": {"N": str(steps[writer])}}
+            key = {name: item[name] for name in ("pk", "sk")}
             if chance.random() < 0.2:
                 rekey.database.client.delete_item(TableName=rekey.pair.source, Key=key)
             else:
                 rekey.database.client.put_item(TableName=rekey.pair.source, Item=changed)
-            settle([(key, transform.destination.of(transform.forward(one)))])
+            settle([(key, transform.destination.of(transform.forward(item)))])
             steps[writer] += 1
 
     def wait(seconds: float) -> bool:
-        """Until each writer has brought over what it had under way."""
+        """Wait until each writer has copied the change that it was making."""
         before = [*steps]
         while not over.is_set() and any(a - b < 2 for a, b in zip(steps, before, strict=True)):
             over.wait(0.01)
@@ -337,9 +336,9 @@ def test_under_writes_it_finds_what_is_planted_and_nothing_else(
             for _ in range(rounds):
                 job = verify(rekey, task={"pauses": (0.001, 0.001)})
                 job.stop.wait = wait  # type: ignore[method-assign]
-                told = finished(job)["verify"]
-                found = {name: told[name] for name in ("missing", "surplus", "changed")}
-                assert found == dict(planted)
+                report = finished(job)["verify"]
+                names = ("missing", "surplus", "changed")
+                assert {name: report[name] for name in names} == dict(planted)
         finally:
             over.set()
         for writer in writers:

@@ -1,4 +1,4 @@
-"""Two tables, their side table, and their streams read by hand: a re-key without a cloud."""
+"""A re-key without a cloud: two tables, their side table, and their streams, read by the tests."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ Record = Mapping[str, Any]
 
 
 class Moments(Event):
-    """A clock that goes on only when somebody waits for it; it is the event that is never set."""
+    """A clock that advances only while somebody waits on it; as an event, it is never set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,14 +42,14 @@ class Moments(Event):
 
 @dataclass
 class World:
-    """A pair in one database. began: when records are told to have been written."""
+    """A pair in one database, whose stream records have the creation time `epoch`, if it is set."""
 
     database: Database
     name: str
     transform: Transform = field(default_factory=Owned)
     moments: Moments = field(default_factory=Moments)
     epoch: float | None = None
-    read: dict[str, str] = field(default_factory=dict)
+    positions: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pair = Pair(f"{self.name}-source", f"{self.name}-to", {})
@@ -69,7 +69,7 @@ class World:
         )
 
     def time(self) -> float:
-        """Seconds since 1970: as records have them, unless a test says otherwise."""
+        """Return the creation time of records, in seconds since 1970."""
         return self.moments.now if self.epoch is None else self.epoch
 
     def replicator(
@@ -96,56 +96,56 @@ class World:
         self.client.delete_item(TableName=self.pair.source, Key={"id": {"S": id_}})
 
     def records(self, direction: Direction = "forward") -> list[Record]:
-        """Those that have come since they were read last."""
+        """Return the stream records that were written since the last call."""
         table = self.pair.source if direction == "forward" else self.pair.destination
         arn = self.client.describe_table(TableName=table)["Table"]["LatestStreamArn"]
-        found: list[Record] = []
+        records: list[Record] = []
         described = self.streams.describe_stream(StreamArn=arn)["StreamDescription"]
-        for shard in sorted(one["ShardId"] for one in described["Shards"]):
-            where = {"ShardIteratorType": "TRIM_HORIZON"}
-            if last := self.read.get(shard):
-                where = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": last}
-            place = self.streams.get_shard_iterator(StreamArn=arn, ShardId=shard, **where)
-            page = self.streams.get_records(ShardIterator=place["ShardIterator"])["Records"]
+        for shard in sorted(shard["ShardId"] for shard in described["Shards"]):
+            start = {"ShardIteratorType": "TRIM_HORIZON"}
+            if last := self.positions.get(shard):
+                start = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": last}
+            iterator = self.streams.get_shard_iterator(StreamArn=arn, ShardId=shard, **start)
+            page = self.streams.get_records(ShardIterator=iterator["ShardIterator"])["Records"]
             for record in page:
-                told = as_event(record, arn)
-                told["dynamodb"]["ApproximateCreationDateTime"] = self.time()
-                found.append(told)
-                self.read[shard] = record["dynamodb"]["SequenceNumber"]
-        return found
+                event = as_event(record, arn)
+                event["dynamodb"]["ApproximateCreationDateTime"] = self.time()
+                records.append(event)
+                self.positions[shard] = record["dynamodb"]["SequenceNumber"]
+        return records
 
     def items(self, table: str) -> list[dict[str, Any]]:
         page = self.client.scan(TableName=table, ConsistentRead=True)
         return sorted(page["Items"], key=lambda item: key_text({k: item[k] for k in item}))
 
     @property
-    def here(self) -> list[dict[str, Any]]:
-        """The source, as it should be there."""
-        made = (self._there(item) for item in self.items(self.pair.source))
-        return sorted((one for one in made if one), key=lambda item: key_text(item))
+    def expected(self) -> list[dict[str, Any]]:
+        """The images of the source's items, which the destination should have."""
+        images = (self._image(item) for item in self.items(self.pair.source))
+        return sorted((image for image in images if image), key=key_text)
 
-    def _there(self, item: Key) -> Any:
+    def _image(self, item: Key) -> Any:
         try:
             return self.transform.forward(item)
         except Unmappable:
             return None
 
     @property
-    def there(self) -> list[dict[str, Any]]:
+    def actual(self) -> list[dict[str, Any]]:
         return self.items(self.pair.destination)
 
     def check(self) -> None:
-        """Each place has one of the items that want it, and the others have claims."""
-        wanted: dict[str, list[dict[str, Any]]] = {}
-        for item in self.here:
-            wanted.setdefault(item["pk"]["S"], []).append(item)
-        there = {item["pk"]["S"]: item for item in self.there}
-        assert there.keys() == wanted.keys()
-        assert all(item in wanted[place] for place, item in there.items())
-        contended = {place for place, items in wanted.items() if len(items) > 1}
+        """Check that each place has one of its items, and that the others have claims."""
+        expected: dict[str, list[dict[str, Any]]] = {}
+        for item in self.expected:
+            expected.setdefault(item["pk"]["S"], []).append(item)
+        actual = {item["pk"]["S"]: item for item in self.actual}
+        assert actual.keys() == expected.keys()
+        assert all(item in expected[place] for place, item in actual.items())
+        contended = {place for place, items in expected.items() if len(items) > 1}
         assert {claim.place["pk"]["S"] for claim in self.side.claims("forward")} == contended
 
 
 def batches(records: Sequence[Record], size: int) -> Iterator[Sequence[Record]]:
-    for at in range(0, len(records), size):
-        yield records[at : at + size]
+    for start in range(0, len(records), size):
+        yield records[start : start + size]

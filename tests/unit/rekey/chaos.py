@@ -1,8 +1,8 @@
-"""A re-key under everything at once: writers, readers, workers that are killed, throttled, stalled
-and given their batches twice, changes of the serving table that are called off or killed.
+"""A chaos test of a re-key: writers, readers, workers and changes of the serving table at once.
 
-Each key has one writer, so what a strong read may bring is known. All of it goes by a seed, in
-virtual time (testing/simulation): on any machine a run is the same.
+Workers are killed, throttled and stalled, and get batches twice. Changes are called off or killed.
+Each key has one writer, so the possible results of a strong read are known. A seed decides
+everything, in virtual time (testing/simulation), so a run is the same on every machine.
 """
 
 from collections import Counter
@@ -31,14 +31,14 @@ BATCH = 100
 FREEZE_LIMIT = 15.0
 LONGEST_STALL_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 2.0
-"""Of a writer."""
+"""The longest pause of a writer between two writes."""
 KILL_SECONDS = 5.0
 POLL_SECONDS = 0.25
 MOST_SECONDS = 40_000.0
-"""Of virtual time: whoever needs more comes to no end."""
+"""The limit in virtual time after which a run counts as endless."""
 
 WORKERS_FATES = {"throttled": 0.1, "late": 0.002, "lost": 0.002, "killed": 0.0005}
-"""Shares of requests (simulation/network.py)."""
+"""The share of requests with each fate (testing/simulation/network.py)."""
 CROWDED = 0.05
 """The share of requests about streams that are throttled for a third reader."""
 COORDINATORS_FATES = {"throttled": 0.02, "lost": 0.002}
@@ -46,11 +46,11 @@ APPLICATIONS_FATES = {"answered late": 0.003}
 
 
 class Chaos:
-    """keys: how many there may be. operations: that writers make. changes: of the serving table.
-    in_peace: nobody is killed or stalled, and no request fails. copies: whether the first items are
-    in no record, and are copied and verified under the traffic, before the first change.
+    """A re-key with numbers of keys, of writers' operations and of changes of the serving table.
 
-    wrong: what a reader must not have seen. pauses: seconds that each write took.
+    With `in_peace`, no process is killed or stalled, and no request fails. With `copies`, the first
+    items are in no stream record, and are copied and verified before the first change. `wrong`
+    describes reads with an impossible result; `pauses` has the seconds that each write took.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Chaos:
         self.over = False
 
     def run(self) -> None:
-        """All of it, until at rest; raises what no part of it may raise."""
+        """Run all actors until nothing remains to be done, and raise their unexpected errors."""
         world = self.world
         first = {key: _item(key, f"at {key}", 0) for key in self.keys[::2]}
         self.past |= {key: [item] for key, item in first.items()}
@@ -109,11 +109,11 @@ class Chaos:
             world.schedule.spawn(actor, Process("chaos"))
         world.schedule.run()
 
-    def may_be(self, key: str) -> list[Item | None]:
-        """What it may be now: the last that was acknowledged, and whatever came after that."""
+    def possible_items(self, key: str) -> list[Item | None]:
+        """Return the last acknowledged item of a key, and what was written after it."""
         return self.past[key][self.settled[key] :]
 
-    # --- who goes by routers ---
+    # --- the clients of routers ---
 
     def _router(self) -> Router:
         world = self.world
@@ -122,12 +122,12 @@ class Chaos:
         )
 
     def _writer(self, number: int) -> None:
-        """With keys of its own."""
+        """Write the keys of one writer."""
         router, chance = self._router(), self.chance
-        mine = self.keys[number::WRITERS]
+        keys = self.keys[number::WRITERS]
         for value in range(1, self.share + 1):
             self.world.sleep(chance.random() * LONGEST_PAUSE_SECONDS)
-            key = chance.choice(mine)
+            key = chance.choice(keys)
             self._read(router, key)
             dice = chance.random()
             if dice < 0.25:
@@ -136,7 +136,7 @@ class Chaos:
                 place = f"{chance.randrange(1_000_000)} of {key}"
                 self._write(router, key, _item(key, place, value))
             elif dice < 0.50:
-                self._contend(router, key, chance.choice(mine), value)
+                self._contend(router, key, chance.choice(keys), value)
             else:
                 self._write(router, key, _item(key, self._place(key), value))
             self.counts["operations"] += 1
@@ -149,34 +149,30 @@ class Chaos:
             self._read(router, self.chance.choice(self.keys))
 
     def _place(self, key: str) -> str:
-        now = self.may_be(key)[0]
-        return f"at {key}" if now is None else str(now["to"]["S"])
+        current = self.possible_items(key)[0]
+        return f"at {key}" if current is None else str(current["to"]["S"])
 
-    def _contend(self, router: Router, key: str, other: str, value: int) -> None:
-        """Want the other's place for a while; only the old table can hold both meanwhile."""
-        theirs = self.may_be(other)[0]
-        if key == other or theirs is None or router.serving != "source":
+    def _contend(self, router: Router, key: str, other_key: str, value: int) -> None:
+        """Give two items the same place for a while; only the old table can hold both."""
+        other_item = self.possible_items(other_key)[0]
+        if key == other_key or other_item is None or router.serving != "source":
             return
-        wanted = _item(key, theirs["to"]["S"], value)
+        contender = _item(key, other_item["to"]["S"], value)
 
         def only_in_the_source() -> None:
             raise _NotHere
 
-        self._write(router, key, wanted, new=only_in_the_source)
-        self._read(router, other)
+        self._write(router, key, contender, new=only_in_the_source)
+        self._read(router, other_key)
         self._write(router, key, _item(key, f"home of {key}", value))
         self.counts["contended"] += 1
 
     def _write(
-        self,
-        router: Router,
-        key: str,
-        after: Item | None,
-        new: Callable[[], None] | None = None,
+        self, router: Router, key: str, after: Item | None, new: Callable[[], None] | None = None
     ) -> None:
-        """Until it is acknowledged, or nobody knows."""
-        before = self.may_be(key)
-        began = self.world.monotonic()
+        """Write until the write is acknowledged or uncertain."""
+        before = self.possible_items(key)
+        started = self.world.monotonic()
         self.past[key].append(after)
         try:
             router.write(
@@ -188,7 +184,7 @@ class Chaos:
         except WriteUncertain:
             self.counts["uncertain"] += 1
         else:
-            self.pauses.append(self.world.monotonic() - began)
+            self.pauses.append(self.world.monotonic() - started)
             self.settled[key] = len(self.past[key]) - 1
 
     def _put_old(self, key: str, after: Item | None) -> None:
@@ -199,91 +195,92 @@ class Chaos:
             self._send("put_item", TableName=table, Item=after)
 
     def _put_new(self, before: Sequence[Item | None], after: Item | None) -> None:
-        """In one transaction: it leaves its old places, and has one new."""
+        """Put the item at its new place and delete its old places, in one transaction."""
         table = self.world.pair.destination
-        there = None if after is None else self.world.transform.forward(after)
-        places = {one["to"]["S"] for one in before if one is not None}
-        asked: list[Any] = [] if there is None else [{"Put": {"TableName": table, "Item": there}}]
-        for place in sorted(places - ({there["pk"]["S"]} if there else set())):
-            asked.append({"Delete": {"TableName": table, "Key": {"pk": {"S": place}}}})
-        if asked:
-            self._send("transact_write_items", TransactItems=asked)
+        image = None if after is None else self.world.transform.forward(after)
+        places = {item["to"]["S"] for item in before if item is not None}
+        writes: list[Any] = [] if image is None else [{"Put": {"TableName": table, "Item": image}}]
+        for place in sorted(places - ({image["pk"]["S"]} if image else set())):
+            writes.append({"Delete": {"TableName": table, "Key": {"pk": {"S": place}}}})
+        if writes:
+            self._send("transact_write_items", TransactItems=writes)
 
     def _read(self, router: Router, key: str) -> None:
-        """Nothing else may be there than what was when it was asked, or has been written since."""
-        asked = len(self.past[key])
-        may = self.may_be(key)
+        """Check that a read returns an item of before the read, or one written during the read."""
+        past_count = len(self.past[key])
+        possible = self.possible_items(key)
 
         def old() -> Item | None:
             return self._get(self.world.pair.source, {"id": {"S": key}})
 
         def new() -> Item | None:
-            places = sorted({one["to"]["S"] for one in may if one is not None})
-            found = [self._get(self.world.pair.destination, {"pk": {"S": at}}) for at in places]
-            mine = [one for one in found if one is not None and one["id"] == {"S": key}]
-            return self.world.transform.back(mine[0]) if mine else None  # type: ignore[return-value]
+            places = sorted({item["to"]["S"] for item in possible if item is not None})
+            images = [self._get(self.world.pair.destination, {"pk": {"S": at}}) for at in places]
+            matches = [item for item in images if item is not None and item["id"] == {"S": key}]
+            return self.world.transform.back(matches[0]) if matches else None  # type: ignore[return-value]
 
-        found = router.read(old=old, new=new)
-        if len(self.past[key]) > asked and router.serving == "destination":
-            return  # it may have moved to where this reader did not look
+        item = router.read(old=old, new=new)
+        if len(self.past[key]) > past_count and router.serving == "destination":
+            return  # it may have moved to a place that this reader did not read
         self.counts["reads"] += 1
-        if found not in [*may, *self.past[key][asked:]]:
-            self.wrong.append(f"{key}: {found}, and not {may}")
+        if item not in [*possible, *self.past[key][past_count:]]:
+            self.wrong.append(f"{key}: {item}, and not {possible}")
 
     def _get(self, table: str, key: Item) -> Item | None:
-        found: Item | None = self._send(
-            "get_item", TableName=table, Key=key, ConsistentRead=True
-        ).get("Item")
-        return found
+        response = self._send("get_item", TableName=table, Key=key, ConsistentRead=True)
+        item: Item | None = response.get("Item")
+        return item
 
     def _send(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = self.application.client.call(operation, **parameters)
-        return answer
+        response: dict[str, Any] = self.application.client.call(operation, **parameters)
+        return response
 
     # --- the workers ---
 
     def _shard(self, direction: Direction, number: int) -> None:
-        """An event source mapping's part for one shard: its batches in order, each until done."""
+        """Deliver the batches of one shard in order, as an event source mapping does."""
         name = self.world.pair.source if direction == "forward" else self.world.pair.destination
-        at, chance = 0, self.chance
-        found: Sequence[Record] = []
+        position, chance = 0, self.chance
+        batch: Sequence[Record] = []
 
         def is_quiet() -> bool:
-            nonlocal found
-            found = self.world.records(name, number, at, BATCH)
-            return not found and (not self.over or self.busy > 0)
+            nonlocal batch
+            batch = self.world.records(name, number, position, BATCH)
+            return not batch and (not self.over or self.busy > 0)
 
         while True:
             self.world.schedule.sleep_while(is_quiet, self.world.poll_seconds)
-            if not found:
+            if not batch:
                 return
             self.busy += 1
-            at += len(found)
+            position += len(batch)
             if chance.random() < 0.05:
-                again = partial(self._until_worked, direction, found)
-                self.world.schedule.spawn(again, Process("chaos"))
+                second = partial(self._until_worked, direction, batch)
+                self.world.schedule.spawn(second, Process("chaos"))
                 self.busy += 1
                 self.counts["copied batches"] += 1
             if chance.random() < 0.005 and not self.in_peace:
                 self.counts["stalls"] += 1
                 self.world.sleep(chance.random() * LONGEST_STALL_SECONDS)
-            self._until_worked(direction, found)
+            self._until_worked(direction, batch)
 
     def _until_worked(self, direction: Direction, batch: Sequence[Record]) -> None:
         self._in_a_process(direction, lambda replicator: replicator.work(batch))
         self.busy -= 1
 
     def _redrive(self) -> None:
-        """What was given up is taken from the failure queue, and settled."""
+        """Take the keys that a worker gave up from the failure queue, and settle them."""
         while not self.over or self.busy or self.given_up:
             self.world.sleep(10 * POLL_SECONDS)
             while self.given_up:
                 direction, source, places = self.given_up.pop()
                 self.counts["redriven"] += 1
-                self._in_a_process(direction, lambda one, key=source, at=places: one.again(key, at))
+                self._in_a_process(
+                    direction, lambda replicator, key=source, at=places: replicator.again(key, at)
+                )
 
     def _in_a_process(self, direction: Direction, work: Callable[[Any], Any]) -> None:
-        """Again and again until it is done."""
+        """Do the work in a new process again and again, until it is done."""
         world = self.world
         outcome: list[str] = []
         while "done" not in outcome:
@@ -293,15 +290,15 @@ class Chaos:
 
             def attempt(connection: Any = connection, give_up: Any = give_up) -> None:
                 try:
-                    done = work(world.replicator(direction, connection, give_up))
-                    outcome.append("later" if done is False else "done")
+                    result = work(world.replicator(direction, connection, give_up))
+                    outcome.append("later" if result is False else "done")
                 except KeyhopError:
                     outcome.append("failed batches")
 
             outcome.clear()
             self.workers.append(process)
             world.schedule.spawn(attempt, process)
-            world.schedule.sleep_while(partial(_is_at_work, process, outcome), 0.02)
+            world.schedule.sleep_while(partial(_is_working, process, outcome), 0.02)
             self.workers.remove(process)
             self.counts[outcome[0] if outcome else "kills"] += 1
             if "done" not in outcome:
@@ -314,24 +311,24 @@ class Chaos:
     def _kill(self) -> None:
         while not self.over:
             self.world.sleep(KILL_SECONDS)
-            at = self.chance.randrange(2 * self.world.shards)  # so not always one that works
-            if at < len(self.workers):
-                self.workers[at].is_alive = False
+            number = self.chance.randrange(2 * self.world.shards)  # it may be no worker's number
+            if number < len(self.workers):
+                self.workers[number].is_alive = False
 
     # --- the copy ---
 
     def _copy(self) -> None:
-        """Copy, and then verify; each goes on, or begins again, if it was killed or has failed."""
+        """Copy, and then verify; a copy that was killed continues, a verification restarts."""
         copying = ChaosCopy(self.world, self.counts)
         give_up = partial(self._give_up, "forward")
         self._until_done("copy", copying.copy)
         self._until_done("verify", lambda connection: copying.verify(connection, give_up))
         self.is_copied = True
 
-    def _until_done(self, what: str, work: Callable[[Any], None]) -> None:
+    def _until_done(self, task: str, work: Callable[[Any], None]) -> None:
         world, outcome = self.world, list[str]()
         while "done" not in outcome:
-            process = Process(what)
+            process = Process(task)
             connection = world.connection(self._fate(WORKERS_FATES))
 
             def attempt(connection: Any = connection) -> None:
@@ -344,20 +341,20 @@ class Chaos:
             outcome.clear()
             self.workers.append(process)
             world.schedule.spawn(attempt, process)
-            world.schedule.sleep_while(partial(_is_at_work, process, outcome), POLL_SECONDS)
+            world.schedule.sleep_while(partial(_is_working, process, outcome), POLL_SECONDS)
             self.workers.remove(process)
-            self.counts[f"{what}: {outcome[0] if outcome else 'killed'}"] += 1
+            self.counts[f"{task}: {outcome[0] if outcome else 'killed'}"] += 1
 
     # --- changes ---
 
     def _change(self) -> None:
-        """Cutovers and rollbacks; some are killed, some called off by somebody else."""
+        """Make cutovers and rollbacks, of which some are killed, and some are called off."""
         while not self.is_copied:
             self.world.sleep(POLL_SECONDS)
         schedule = self.world.schedule
         side = self.world.side()
-        made = 0
-        while made < self.changes:
+        done_count = 0
+        while done_count < self.changes:
             self.world.sleep(self.chance.random() * 10)
             serving = side.control().serving
             to: Side = "destination" if serving == "source" else "source"
@@ -377,7 +374,7 @@ class Chaos:
                     self.counts["aborts"] += side.swap(control, control.aborted())
             while not outcome and process.is_alive:
                 self.world.sleep(0.2)
-            made += outcome == ["changes: done"]
+            done_count += outcome == ["changes: done"]
         while self.writing:
             self.world.sleep(POLL_SECONDS)
         while side.control().serving != "source" or side.control().stage != "open":
@@ -410,51 +407,55 @@ class Chaos:
             if self.world.monotonic() > MOST_SECONDS:
                 raise AssertionError(f"no end: {dict(self.counts)}")
 
-    def _fate(self, of: dict[str, float]) -> Fate:
-        """By the share of requests that each meets."""
-        return lambda operation, request: drawn(self.chance.random(), {} if self.in_peace else of)
+    def _fate(self, shares: dict[str, float]) -> Fate:
+        """Return a function that draws the fate of a request, given the share of each fate."""
+        return lambda operation, request: drawn(
+            self.chance.random(), {} if self.in_peace else shares
+        )
 
     # --- at rest ---
 
     def sweep(self) -> None:
-        """Settle the claims that are left, as the next batches would."""
+        """Settle the remaining claims, as the next batches would."""
         for _ in range(5):
             self._in_a_process("forward", lambda replicator: replicator.sweep() is not None)
 
-    def at_rest(self) -> None:
-        """Sweep, outside of all."""
+    def sweep_at_rest(self) -> None:
+        """Sweep after all actors have ended."""
         self.world.schedule.spawn(self.sweep, Process("chaos"))
         self.world.schedule.run()
 
-    def lost(self) -> dict[str, Any]:
-        """Source items that are not what they may be."""
-        here = {item["id"]["S"]: item for item in self.world.items(self.world.pair.source)}
+    def lost_items(self) -> dict[str, Any]:
+        """Return the keys whose source item is not a possible one, with both."""
+        items = {item["id"]["S"]: item for item in self.world.items(self.world.pair.source)}
         return {
-            key: (here.get(key), self.may_be(key))
+            key: (items.get(key), self.possible_items(key))
             for key in self.keys
-            if here.get(key) not in self.may_be(key)
+            if items.get(key) not in self.possible_items(key)
         }
 
-    def differ(self) -> set[str]:
-        """Places that do not have what the source says."""
+    def different_places(self) -> set[str]:
+        """Return the places whose destination item does not follow from the source."""
         pair = self.world.pair
-        there = {item["pk"]["S"]: item for item in self.world.items(pair.destination)}
-        wanted = {
+        actual = {item["pk"]["S"]: item for item in self.world.items(pair.destination)}
+        expected = {
             item["to"]["S"]: self.world.transform.forward(item)
             for item in self.world.items(pair.source)
         }
         return {
-            place for place in wanted.keys() | there.keys() if wanted.get(place) != there.get(place)
+            place
+            for place in expected.keys() | actual.keys()
+            if expected.get(place) != actual.get(place)
         }
 
 
 class _NotHere(Exception):
-    """This is not done in the table that serves now."""
+    """The serving table cannot do this."""
 
 
 def _item(key: str, place: str, value: int) -> Item:
     return {"id": {"S": key}, "to": {"S": place}, "n": {"N": str(value)}}
 
 
-def _is_at_work(process: Process, outcome: list[str]) -> bool:
+def _is_working(process: Process, outcome: list[str]) -> bool:
     return process.is_alive and not outcome

@@ -1,6 +1,6 @@
-"""The copy and the verification of a re-key in the simulated service, under the traffic of a chaos.
+"""The copy and the verification of a re-key in the simulated service, under a chaos test's traffic.
 
-Each page is read at one moment. Everything else, from the puts to the repairs, is what is deployed.
+Each page is read at one moment. Everything else, from the puts to the repairs, is deployed code.
 """
 
 from collections import Counter
@@ -29,19 +29,18 @@ PAGE_SECONDS = 0.05
 class ChaosCopy:
     """Copies a source whose first items are in no record of its stream, and verifies the copy.
 
-    counts: is told what becomes of items, and of differences.
+    `counts` receives the counts of items and of differences, by outcome.
     """
 
     def __init__(self, world: ChaosWorld, counts: Counter[str]) -> None:
         self.world = world
         self.counts = counts
         self._next: Key | None = None
-        """Where the next page begins, after the last one that has counted; a killed copy goes on
-        there."""
+        """The start of the next page, after the last counted one; a killed copy continues there."""
         self._has_ended = False
 
     def copy(self, connection: Connection) -> None:
-        """Copy what was not copied yet, page by page."""
+        """Copy the remaining items, page by page."""
         world = self.world
         side = world.side(connection, finishes=True)
         claim = side.claim
@@ -65,7 +64,7 @@ class ChaosCopy:
             self._next, self._has_ended = page.next, page.next is None
 
     def verify(self, connection: Connection, give_up: GiveUp) -> None:
-        """Compare both tables, and repair."""
+        """Compare both tables, and repair the differences."""
         world = self.world
         world.sleep(SETTLED_SECONDS)
         worker = world.replicator("forward", connection, give_up)
@@ -92,9 +91,9 @@ class ChaosCopy:
         candidates = unmatched.candidates(compared, 0, len(unmatched.places))
         counts: Counter[str] = Counter()
         while candidates:
-            found = looked_at(looks, candidates, world.sleep)
-            counts += looks.settled(found)[0]
-            candidates = candidates[len(found) :]
+            results = looked_at(looks, candidates, world.sleep)
+            counts += looks.settled(results)[0]
+            candidates = candidates[len(results) :]
         self.counts.update({f"verify: {name}": count for name, count in counts.items()})
         self.counts["verify: left"] = sum(counts[name] for name in NOT_EQUAL) - counts[REPAIRED]
 
@@ -102,16 +101,16 @@ class ChaosCopy:
         scan: dict[str, Any] = {"Limit": ITEMS_AT_ONCE}
         if self._next is not None:
             scan["ExclusiveStartKey"] = self._next
-        answer = reads._read("scan", **scan)
-        units = units_of(answer) / 2  # what a read that is not strongly consistent costs
-        return Page((), (), answer.get("LastEvaluatedKey"), units, answer["Items"], scan=scan)
+        response = reads._read("scan", **scan)
+        units = units_of(response) / 2  # the cost of an eventually consistent read
+        return Page((), (), response.get("LastEvaluatedKey"), units, response["Items"], scan=scan)
 
     def _rows(self, table: str, rows_of: Callable[[Any], tuple[list[Key], Any]]) -> Iterator[Key]:
-        """Read the items of a table by their keys' order, each page at a moment of its own."""
+        """Read the items of a table in the order of their keys, each page at another moment."""
         name = self.world.tables[table].keys[0]
         keys = sorted(item[name]["S"] for item in self.world.items(table))
         for first in range(0, len(keys), ITEMS_AT_ONCE):
-            some = keys[first : first + ITEMS_AT_ONCE]
+            page = keys[first : first + ITEMS_AT_ONCE]
             self.world.sleep(PAGE_SECONDS)
-            there = (self.world.tables[table].base.at({name: {"S": key}}) for key in some)
-            yield from rows_of([item for item in there if item is not None])[0]
+            items = (self.world.tables[table].base.at({name: {"S": key}}) for key in page)
+            yield from rows_of([item for item in items if item is not None])[0]

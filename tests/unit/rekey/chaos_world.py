@@ -1,4 +1,4 @@
-"""A re-key in the simulated service: its tables, those who work on it, and the time."""
+"""A re-key in the simulated service: its tables, its workers and the time."""
 
 import random
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ EPOCH = 1_800_000_000.0
 SHARDS = 3
 TIMEOUT_SECONDS = 2.0
 PROMISED_SECONDS = 4.5
-"""No request takes effect later, as the protocol has it."""
+"""The protocol's limit: no request takes effect later than this after it was sent."""
 
 
 class Waiting(Event):
-    """What requests wait by: it is never set."""
+    """The event on which requests wait; it is never set."""
 
     def __init__(self, schedule: Schedule) -> None:
         super().__init__()
@@ -46,11 +46,11 @@ class Waiting(Event):
 
 
 class ChaosWorld:
-    """chance: decides all that happens. shards: of each stream. It is the clock, too."""
+    """The tables and the clock of a re-key; `chance` decides everything that happens."""
 
     shards = SHARDS
     poll_seconds = 0.25
-    """Between two looks at a shard that has nothing new."""
+    """The seconds between two polls of a shard without new records."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -58,11 +58,11 @@ class ChaosWorld:
         self.pair = Pair("source", "to", {})
         self.transform = Owned()
         self.stop = Waiting(self.schedule)
-        self.streams: Any = self.made()
+        self.streams: Any = self._make_tables()
         self.calm = self.connection(lambda operation, request: "well")
 
-    def made(self) -> Any:
-        """The tables are made; their streams."""
+    def _make_tables(self) -> Any:
+        """Make the tables, and return their streams."""
         keys = {self.pair.source: "id", self.pair.destination: "pk"}
         self.tables = {
             name: Table(keyed({key: "S"}), shards=self.shards, now=self.time)
@@ -74,21 +74,20 @@ class ChaosWorld:
         return Streams(self.schedule, self.tables)
 
     def put_first(self, items: Sequence[Item]) -> None:
-        """What is in the source before all begins."""
+        """Put items into the source before anything else happens."""
         for item in items:
             self.tables[self.pair.source].put(item)
 
     def forget_records(self) -> None:
-        """Make what is in the source one that no record of its stream tells of."""
+        """Delete the source's stream records, so that its items are in no record."""
         for shard in self.tables[self.pair.source].shards:
             shard.clear()
 
-    def records(self, table: str, shard: int, at: int, most: int) -> list[dict[str, Any]]:
-        """Of a table's stream, from one on."""
-        return records(self.tables[table], table, shard, at, most)
+    def records(self, table: str, shard: int, start: int, limit: int) -> list[dict[str, Any]]:
+        """Return records of a table's stream, beginning with the record of this number."""
+        return records(self.tables[table], table, shard, start, limit)
 
     def items(self, table: str) -> list[Item]:
-        """All, as they are."""
         return self.tables[table].items
 
     def monotonic(self) -> float:
@@ -104,14 +103,9 @@ class ChaosWorld:
         return Pool(self.schedule)
 
     def connection(self, fate: Fate, timeout: float = TIMEOUT_SECONDS) -> Connection:
-        """Whose requests meet that."""
+        """Return a connection whose requests have the fates that the function decides."""
         network = Network(
-            self.schedule,
-            self.service,
-            self.chance,
-            PROMISED_SECONDS,
-            fate,
-            timeout=timeout,
+            self.schedule, self.service, self.chance, PROMISED_SECONDS, fate, timeout=timeout
         )
         return Connection(network, clock=self.monotonic)
 
@@ -121,7 +115,7 @@ class ChaosWorld:
         )
 
     def begin(self) -> None:
-        """The side table as `create` leaves it."""
+        """Fill the side table as `create` does."""
         side = self.side()
         side.put_plan(self.pair)
         side.swap(None, Control(replicating=True))

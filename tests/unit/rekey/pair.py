@@ -1,7 +1,7 @@
 """Both tables of a re-key with their workers, a coordinator and an application, in virtual time.
 
-All that is deployed runs here, over the simulated service: routers, both workers, the coordinator
-with its gates. Only the gates that a deployment answers are left out.
+The deployed code runs here over the simulated service: routers, both workers, and the coordinator
+with all gates except those that need a deployment.
 """
 
 import random
@@ -33,7 +33,7 @@ class NoChance(random.Random):
 
 
 def well(operation: str, request: Any) -> str:
-    """The fate of a request with which nothing happens."""
+    """Return the fate of a request that succeeds."""
     return "well"
 
 
@@ -44,12 +44,12 @@ class Pair:
         random.seed(seed)
         self.world = ChaosWorld(random.Random(seed))
         self.chaos = Chaos(self.world, keys=1, operations=0, changes=0, in_peace=True)
-        self.chaos.chance = NoChance()  # no batch comes twice
+        self.chaos.chance = NoChance()  # no batch is delivered twice
         self.side = self.world.side()
         self.application = self.world.connection(well, timeout=float("inf"))
 
     def run(self, act: Callable[[], None]) -> None:
-        """Do this while the workers follow both streams."""
+        """Call a function while the workers follow both streams."""
         world, chaos = self.world, self.chaos
         world.begin()
 
@@ -67,8 +67,8 @@ class Pair:
     def router(self) -> Router:
         return Router(self.world.side(), clients=(), clock=self.world, chance=self.world.chance)
 
-    def made(self, to: Side, accept: Collection[str] = ()) -> Change:
-        """Return a change whose gates are open."""
+    def ungated_change(self, to: Side, accept: Collection[str] = ()) -> Change:
+        """Return a change without gates."""
         world = self.world
         change = change_of(
             world.connection(well),
@@ -89,22 +89,22 @@ class Pair:
             status = RekeyStatus.of(self.side, NotDeployed(), self.world.time(), control)
             return [gate for gate in status.gates(to, accept) if gate.name in gates]
 
-        change = self.made(to, accept)
+        change = self.ungated_change(to, accept)
         change.look = look
         return change.run()
 
     def verified(self, to: Side = "destination") -> str:
-        """What the gate says of the last verification; empty if it is open."""
+        """Return the reason why the gate of the last verification is shut, or an empty string."""
         status = RekeyStatus.of(self.side, NotDeployed(), self.world.time())
-        (gate,) = [one for one in status.gates(to) if one.name == "verified"]
+        (gate,) = [gate for gate in status.gates(to) if gate.name == "verified"]
         return "" if gate.is_open else gate.says
 
     def put_old(self, value: Item) -> None:
         self.send("put_item", TableName=self.world.pair.source, Item=value)
 
     def put_new(self, value: Item) -> None:
-        there = self.world.transform.forward(value)
-        self.send("put_item", TableName=self.world.pair.destination, Item=there)
+        image = self.world.transform.forward(value)
+        self.send("put_item", TableName=self.world.pair.destination, Item=image)
 
     def delete_old(self, key: str) -> None:
         table = self.world.pair.source
@@ -118,18 +118,18 @@ class Pair:
 
     @property
     def old(self) -> dict[str, Item]:
-        return {one["id"]["S"]: one for one in self.world.items(self.world.pair.source)}
+        return {item["id"]["S"]: item for item in self.world.items(self.world.pair.source)}
 
     @property
     def new(self) -> dict[str, Item]:
-        """The new table's items, as the old one should have them."""
+        """The new table's items, in the form that the old table should have them in."""
         back = self.world.transform.back
-        made = [back(one) for one in self.world.items(self.world.pair.destination)]
-        return {one["id"]["S"]: dict(one) for one in made if one is not None}
+        items = [back(item) for item in self.world.items(self.world.pair.destination)]
+        return {item["id"]["S"]: dict(item) for item in items if item is not None}
 
 
-def acted(test: Callable[[Pair], None]) -> Callable[[], None]:
-    """Return a test that does this while the workers of a new pair follow both streams."""
+def with_workers(test: Callable[[Pair], None]) -> Callable[[], None]:
+    """Return a test that runs while the workers of a new pair follow both streams."""
 
     def run() -> None:
         pair = Pair()

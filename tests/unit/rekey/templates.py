@@ -1,4 +1,4 @@
-"""Tables' keys and the brief's template, for tests of all parts of a re-key."""
+"""Key schemas and an example template, for the tests of all parts of a re-key."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from keyhop.dynamodb.values import KeyType
 
 
 def keys(partition: str = "PK", sort: str | None = "SK", types: str = "SS") -> KeySpace:
-    of: dict[str, KeyType] = {"S": "S", "N": "N", "B": "B"}
-    last = None if sort is None else KeyAttribute(sort, of[types[1]])
-    return KeySpace((KeyAttribute(partition, of[types[0]]),), last)
+    key_types: dict[str, KeyType] = {"S": "S", "N": "N", "B": "B"}
+    sort_key = None if sort is None else KeyAttribute(sort, key_types[types[1]])
+    return KeySpace((KeyAttribute(partition, key_types[types[0]]),), sort_key)
 
 
 ORDERS: dict[str, Any] = {
@@ -37,4 +37,4 @@ ORDER = {
 }
 
 NO_KEYS = [{"N": "5"}, {"S": ""}, {"S": "x" * 2049}, {"NULL": True}, {"M": {"a": {"S": "x"}}}]
-"""Values of an attribute that keeps a partition key of type S, and which no such key can have."""
+"""Attribute values that a partition key of type S cannot have."""

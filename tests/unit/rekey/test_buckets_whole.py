@@ -1,4 +1,4 @@
-"""The second half of a verification over many rows in buckets: each planted fault, and no other."""
+"""The second half of a verification compares buckets of rows and finds the planted faults."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ SPACE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 
 
 class Shop:
-    """A source of so many orders, and a destination with faults, neither of which is kept."""
+    """A source of orders, and a destination with faults; both are computed and not stored."""
 
     def __init__(self, orders: int, faults: int) -> None:
         self.orders = orders
@@ -52,13 +52,13 @@ class Shop:
     def at(self, number: int) -> Item | None:
         if number in self.missing:
             return None
-        there = BY.forward(order(number))
-        assert there is not None
-        return {**there, "total": {"N": "-1"}} if number in self.changed else there
+        image = BY.forward(order(number))
+        assert image is not None
+        return {**image, "total": {"N": "-1"}} if number in self.changed else image
 
 
 class Side:
-    """looks.Reads of one side of a shop."""
+    """The items of one side of a shop, in place of looks.Reads."""
 
     def __init__(self, shop: Shop, is_source: bool, usage: Usage) -> None:
         self.shop = shop
@@ -66,24 +66,24 @@ class Side:
         self.usage = usage
 
     def items(self, keys: Iterable[Key]) -> dict[str, Item]:
-        found = {}
+        items_by_key = {}
         self.usage.count(requests=1)
         for key in keys:
             number = int(key["sk"]["S"].rpartition("order")[2])
-            item: Item | None = {**key}  # of the surplus
+            item: Item | None = {**key}  # a surplus item
             if number < self.shop.orders:
                 item = order(number) if self.is_source else self.shop.at(number)
             elif self.is_source:
                 item = None
             if item is not None:
-                found[key_text(key)] = item
-        return found
+                items_by_key[key_text(key)] = item
+        return items_by_key
 
 
 class Digests:
-    """The finished run of a shop's digests: a group for each side, of slices of so many rows."""
+    """The finished run of a shop's digests, with a group for each side."""
 
-    def __init__(self, shop: Shop, path: Path, buckets: int, at_once: int) -> None:
+    def __init__(self, shop: Shop, path: Path, buckets: int, rows_per_slice: int) -> None:
         self.shop = shop
         self.journal = Journal(Directory(path))
         self.plan = replace(PLAN, segments=2, groups=2, buckets=buckets)
@@ -93,20 +93,22 @@ class Digests:
             row_of(BY.forward(x) or {}, BY.place_of(x) or {}, BY.source.of(x), buckets)
             for x in shop.source()
         )
-        there = (row_of(x, BY.destination.of(x), None, buckets) for x in shop.destination())
-        for group, rows in enumerate((source, there)):
+        destination = (row_of(x, BY.destination.of(x), None, buckets) for x in shop.destination())
+        for group, rows in enumerate((source, destination)):
             number = 0
-            while some := list(islice(rows, at_once)):
-                self._commit(group, number, some)
+            while page := list(islice(rows, rows_per_slice)):
+                self._commit(group, number, page)
                 number += 1
             self._commit(group, number, [], is_end=True)
 
     def _commit(self, group: int, number: int, rows: list[Key], is_end: bool = False) -> None:
         sink = self.journal.new_part(self.plan, group, number)
         self.rows += sink.write(group, rows)
-        stands = Checkpoint(1, {} if is_end else {group: BEGINNING})
+        checkpoint = Checkpoint(1, {} if is_end else {group: BEGINNING})
         assert self.journal.commit(
-            Commit(group, number, "an attempt", sink.close(), is_end, Usage(), 0.0, stands, is_end)
+            Commit(
+                group, number, "an attempt", sink.close(), is_end, Usage(), 0.0, checkpoint, is_end
+            )
         )
 
     def pages(self, kind: type[BucketPages] = BucketPages) -> BucketPages:
@@ -122,7 +124,7 @@ PLAN = RunPlan("r", "t", None, "i", SPACE, "listed", "", 1, 1, "jsonl", "2026-11
 def compared(
     digests: Digests, journal: Journal, groups: int = 2, kind: type[BucketPages] = BucketPages
 ) -> Totals:
-    """By one worker a group."""
+    """Compare the buckets of digests, with one worker for each group."""
     plan = replace(PLAN, segments=digests.plan.buckets, groups=groups)
     journal.begin(plan)
     for group in range(groups):
@@ -131,7 +133,7 @@ def compared(
 
 
 def findings(journal: Journal, totals: Totals) -> list[str]:
-    """The places of all rows of parts that count."""
+    """Return the places of all rows of committed parts."""
     rows = (row for part in totals.parts for _, row in journal.keys(PLAN, part))
     return [row["place"]["S"] for row in rows]
 
@@ -157,24 +159,24 @@ def test_every_planted_fault_and_nothing_else(tmp_path: Path, orders: int, fault
 
 
 class Dying(Directory):
-    """A place where so many commits are created; then whoever works is killed at the next one."""
+    """A directory that kills the worker at a commit, after `remaining` others."""
 
-    left = 0
+    remaining = 0
 
     def create(self, name: str, content: bytes) -> bool:
         if name.startswith("commits/"):
-            self.left -= 1
-            if self.left < 0:
+            self.remaining -= 1
+            if self.remaining < 0:
                 raise Killed
         return super().create(name, content)
 
 
 class Killed(Exception):
-    """Without a commit."""
+    """A worker ends without a commit."""
 
 
 class Hasty(BucketPages):
-    """A slice is over when each bucket has made a step."""
+    """Pages whose slice is over when each bucket has made a step."""
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
         try:
@@ -184,58 +186,60 @@ class Hasty(BucketPages):
 
 
 class Watched(BucketPages):
-    """most: buckets in memory at once."""
+    """Pages that record the largest number of buckets that are in memory at the same time."""
 
-    most = 0
+    peak = 0
 
     def step(self, segment: int, position: Position, over: Event) -> PageResult:
-        Watched.most = max(Watched.most, len({*self._open, segment}))
+        Watched.peak = max(Watched.peak, len({*self._open, segment}))
         return super().step(segment, position, over)
 
 
 @pytest.mark.prove
-def test_killed_before_any_commit_no_bucket_and_no_difference_counts_twice(tmp_path: Path) -> None:
+def test_after_a_kill_before_any_commit_no_bucket_and_no_difference_counts_twice(
+    tmp_path: Path,
+) -> None:
     shop = Shop(300, 30)
     digests = Digests(shop, tmp_path / "digests", 4, 100)
     for lives in count():
         store = Dying(tmp_path / f"killed-{lives}")
-        store.left = lives
+        store.remaining = lives
         journal = Journal(store)
-        kept = commits = 0
+        commits_before = commits = 0
         try:
             totals = compared(digests, journal, 1, Hasty)
         except Killed:
-            kept = journal.commit_files().total()
-            store.left = 1_000
+            commits_before = journal.commit_files().total()
+            store.remaining = 1_000
             totals = compared(digests, journal, 1, Hasty)
             commits = journal.commit_files().total()
         assert totals.keys == len({*findings(journal, totals)}) == 30
         assert totals.counts.total() == 30
         if not commits:
-            break  # it was finished before
-        assert kept == lives, "all that was committed before stands"
-    assert lives >= 8, "buckets were read, and differences looked at, in slices of their own"
+            break  # it was finished before the kill
+        assert commits_before == lives, "every commit before the kill counts"
+    assert lives >= 8, "buckets were read, and differences looked at, in separate slices"
 
 
-def test_memory_holds_two_buckets_whatever_there_are_of_them(tmp_path: Path) -> None:
+def test_memory_holds_at_most_two_of_many_buckets(tmp_path: Path) -> None:
     digests = Digests(Shop(400, 12), tmp_path / "digests", 12, 50)
     assert compared(digests, Journal(Directory(tmp_path)), 1, Watched).keys == 12
-    assert 0 < Watched.most <= AT_ONCE
+    assert 0 < Watched.peak <= AT_ONCE
 
 
-def test_rows_are_found_again_in_parts_of_many_groups_and_slices(tmp_path: Path) -> None:
+def test_all_rows_are_read_from_parts_of_many_groups_and_slices(tmp_path: Path) -> None:
     digests = Digests(Shop(200, 0), tmp_path, 3, 30)
-    found = Rows(digests.journal, digests.plan).load(range(2))
-    rows = [row for bucket in range(3) for row in found.pieces(bucket)]
+    loaded = Rows(digests.journal, digests.plan).load(range(2))
+    rows = [row for bucket in range(3) for row in loaded.pieces(bucket)]
     assert len({*map(str, rows)}) == len(rows) == digests.rows == 400
-    assert {len([*found.blocks(bucket)]) for bucket in range(3)} == {14}, "one in each slice"
+    assert {len([*loaded.blocks(bucket)]) for bucket in range(3)} == {14}, "one in each slice"
 
 
-def test_rows_whose_places_could_not_be_read_are_found_once(
+def test_rows_are_loaded_once_after_a_failed_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digests = Digests(Shop(200, 0), tmp_path, 3, 30)
-    found, commits = Rows(digests.journal, digests.plan), digests.journal.commits
+    rows, commits = Rows(digests.journal, digests.plan), digests.journal.commits
 
     def failing(group: int) -> Iterator[Commit]:
         if group == 1:
@@ -245,6 +249,6 @@ def test_rows_whose_places_could_not_be_read_are_found_once(
     with monkeypatch.context() as patch:
         patch.setattr(digests.journal, "commits", failing)
         with pytest.raises(StoreUnavailable):
-            found.load(range(2))
-    found.load(range(2))
-    assert sum(found.count(bucket) for bucket in range(3)) == digests.rows
+            rows.load(range(2))
+    rows.load(range(2))
+    assert sum(rows.count(bucket) for bucket in range(3)) == digests.rows

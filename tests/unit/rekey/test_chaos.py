@@ -1,4 +1,4 @@
-"""Chaos: nothing acknowledged is lost, no strong read is stale, at rest nothing differs."""
+"""The chaos test: no acknowledged write is lost, no strong read is stale, the tables end equal."""
 
 import random
 import statistics
@@ -21,7 +21,7 @@ from tests.unit.rekey.chaos_world import ChaosWorld
     ],
 )
 def test_nothing_is_lost(seed: int, keys: int, operations: int, changes: int) -> None:
-    random.seed(seed)  # the waits between attempts
+    random.seed(seed)  # it decides the waits between attempts
     chaos = Chaos(ChaosWorld(random.Random(seed)), keys, operations, changes, copies=True)
     chaos.run()
     print(dict(chaos.counts), f"{chaos.world.monotonic():.0f} s")
@@ -32,11 +32,11 @@ def test_nothing_is_lost(seed: int, keys: int, operations: int, changes: int) ->
     assert chaos.wrong == []
     control = chaos.world.side().control()
     assert (control.serving, control.stage) == ("source", "open")
-    assert chaos.lost() == {}
-    chaos.at_rest()
+    assert chaos.lost_items() == {}
+    chaos.sweep_at_rest()
     assert chaos.world.side().open_batches("forward") == []
     assert chaos.world.side().claims("forward") == []
-    assert chaos.differ() == set()
+    assert chaos.different_places() == set()
     assert chaos.counts["operations"] == operations
     assert chaos.counts["changes: done"] >= 2
     assert chaos.counts["changes: AwsRefused"] == 0, "a throttled request is sent again"

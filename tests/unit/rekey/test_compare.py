@@ -1,4 +1,4 @@
-"""Digests, rows, buckets, looks and the pace of the copy, without a database."""
+"""Digests, rows, buckets and looks of a comparison, and the pace of the copy; no database."""
 
 import json
 from collections.abc import Callable
@@ -52,12 +52,14 @@ items = st.dictionaries(st.sampled_from(["a", "b", "ab", ""]), values, max_size=
 
 
 @given(items, items)
-def test_digests_are_equal_as_items_are(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert (item_digest(one) == item_digest(other)) == same_item(one, other)
+def test_digests_are_equal_if_and_only_if_items_are(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    assert (item_digest(first) == item_digest(second)) == same_item(first, second)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ({"a": {"S": "1"}}, {"a": {"N": "1"}}),
         ({"a": {"S": "1"}}, {"a": {"B": b"1"}}),
@@ -68,16 +70,18 @@ def test_digests_are_equal_as_items_are(one: dict[str, Any], other: dict[str, An
         ({"a": {"NULL": True}}, {}),
     ],
 )
-def test_what_differs_has_another_digest(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert item_digest(one) != item_digest(other)
+def test_different_items_have_different_digests(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    assert item_digest(first) != item_digest(second)
 
 
 def test_a_number_has_one_digest_whatever_its_form() -> None:
     assert key_digest({"pk": {"N": "1.50"}}) == key_digest({"pk": {"N": "15E-1"}})
 
 
-def rows_of(*told: tuple[str, str, str | None]) -> list[Any]:
-    """(place, content, owner or None for the destination's)."""
+def rows_of(*items: tuple[str, str, str | None]) -> list[Any]:
+    """Return the rows of items: their place, content, and owner, or None in the destination."""
     return [
         row_of(
             {"pk": {"S": place}, "x": {"S": content}},
@@ -85,11 +89,11 @@ def rows_of(*told: tuple[str, str, str | None]) -> list[Any]:
             None if owner is None else {"pk": {"S": owner}},
             4,
         )
-        for place, content, owner in told
+        for place, content, owner in items
     ]
 
 
-def test_what_is_not_matched_by_exactly_one_other_is_a_candidate() -> None:
+def test_a_row_without_exactly_one_match_is_a_candidate() -> None:
     rows = rows_of(
         ("same", "1", "o1"),
         ("changed", "1", "o2"),
@@ -104,55 +108,61 @@ def test_what_is_not_matched_by_exactly_one_other_is_a_candidate() -> None:
     unmatched = Unmatched()
     assert unmatched.take(rows[:4]) + unmatched.take(rows[4:]) == 9
     unmatched.end()
-    found = unmatched.candidates(rows, 0, 10)
-    assert {one.place["pk"]["S"]: [o["pk"]["S"] for o in one.owners] for one in found} == {
+    candidates = unmatched.candidates(rows, 0, 10)
+    assert {c.place["pk"]["S"]: [owner["pk"]["S"] for owner in c.owners] for c in candidates} == {
         "changed": ["o2"],
         "missing": ["o3"],
         "surplus": [],
         "two": ["o4", "o5"],
     }
-    by_windows = [one.place for first in (0, 3) for one in unmatched.candidates(rows, first, 3)]
-    assert by_windows == [one.place for one in found], "also if few are gathered at once"
+    by_windows = [c.place for first in (0, 3) for c in unmatched.candidates(rows, first, 3)]
+    assert by_windows == [c.place for c in candidates], "windows do not change the result"
 
 
 def test_buckets_grow_with_the_items() -> None:
     assert [buckets_for(n) for n in (0, 10, 1_400_000, 2e9)] == [1, 1, 1, 2_000]
 
 
-def test_a_look_tells_what_is_wrong() -> None:
-    by = ByTenant()
-    mine = order(1)
-    there = by.forward(mine)
-    assert there is not None
-    place = by.destination.of(there)
-    elsewhere = {**mine, "tenant": {"S": "t9"}}
-    other = {**there, "total": {"N": "9"}}
+def test_a_look_names_the_difference() -> None:
+    transform = ByTenant()
+    source = order(1)
+    image = transform.forward(source)
+    assert image is not None
+    place = transform.destination.of(image)
+    elsewhere = {**source, "tenant": {"S": "t9"}}
+    changed = {**image, "total": {"N": "9"}}
     cases: list[tuple[Any, list[Any], str]] = [
-        (there, [mine], "equal"),
+        (image, [source], "equal"),
         (None, [], "equal"),
         (None, [elsewhere], "equal"),
-        (None, [mine], "missing"),
-        (there, [], "surplus"),
-        (there, [elsewhere], "surplus"),
-        (other, [mine], "changed"),
+        (None, [source], "missing"),
+        (image, [], "surplus"),
+        (image, [elsewhere], "surplus"),
+        (changed, [source], "changed"),
     ]
     for item, sources, finding in cases:
-        assert look_at(by, place, item, sources).finding == finding
+        assert look_at(transform, place, item, sources).finding == finding
     orders = ByOrder()
-    two = [{"pk": {"S": user}, "sk": {"S": "o"}} for user in ("u1", "u2")]
-    there = orders.forward(two[0])
-    assert there is not None
-    assert look_at(orders, orders.destination.of(there), there, two).finding == "contended"
+    contenders = [{"pk": {"S": user}, "sk": {"S": "o"}} for user in ("u1", "u2")]
+    image = orders.forward(contenders[0])
+    assert image is not None
+    look = look_at(orders, orders.destination.of(image), image, contenders)
+    assert look.finding == "contended"
 
 
-def test_a_source_item_that_lies_elsewhere_is_no_part_of_a_look() -> None:
-    """So that its changes do not make a stale item look like one that is being written."""
-    by = ByTenant()
-    there = by.forward(order(1))
-    assert there is not None
+def test_a_look_ignores_a_source_item_with_another_place() -> None:
+    """Otherwise its changes would make a stale item look like one that is being written."""
+    transform = ByTenant()
+    image = transform.forward(order(1))
+    assert image is not None
     elsewhere = {**order(1), "tenant": {"S": "t9"}}
     looks = [
-        look_at(by, by.destination.of(there), there, [{**elsewhere, "visits": {"N": visits}}])
+        look_at(
+            transform,
+            transform.destination.of(image),
+            image,
+            [{**elsewhere, "visits": {"N": visits}}],
+        )
         for visits in "12"
     ]
     assert looks[0] == looks[1]
@@ -160,8 +170,8 @@ def test_a_source_item_that_lies_elsewhere_is_no_part_of_a_look() -> None:
 
 def test_an_item_that_names_no_owner_is_foreign() -> None:
     orders = ByOrder()
-    there = {"pk": {"S": "x"}, "sk": {"S": "-"}}
-    assert look_at(orders, there, there, []) == Look(item_digest(there), (), is_foreign=True)
+    item = {"pk": {"S": "x"}, "sk": {"S": "-"}}
+    assert look_at(orders, item, item, []) == Look(item_digest(item), (), is_foreign=True)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +192,7 @@ def test_the_last_two_looks_decide(before: Look, last: Look, expected: Verdict) 
     assert verdict(before, last) == expected
 
 
-def test_the_stream_comes_before_the_copy() -> None:
+def test_the_copy_slows_down_when_the_stream_lags() -> None:
     at = 1_000.0
     assert pace_of(None, None, at) == Pace()
     assert pace_of({"rate": 50, "paused": False}, None, at) == Pace(50)
@@ -192,10 +202,10 @@ def test_the_stream_comes_before_the_copy() -> None:
     assert [round(pace.share, 2) for pace in slowed] == [0.67, 0.33, 0.1]
     assert "behind" in slowed[0].reason
     assert pace_of(None, {"seconds": 500, "at": at}, at).is_paused
-    assert pace_of(None, {"seconds": 500, "at": at - 1_000}, at) == Pace(), "told long ago"
+    assert pace_of(None, {"seconds": 500, "at": at - 1_000}, at) == Pace(), "the lag is old"
 
 
-def test_only_the_backfill_that_is_under_way_writes() -> None:
+def test_only_the_running_backfill_writes() -> None:
     assert why_not_mine({"run": "a", "ended": None}, "a") is None
     assert "ended" in str(why_not_mine({"run": "a", "ended": 1.0}, "a"))
     assert "Another" in str(why_not_mine({"run": "b", "ended": None}, "a"))
@@ -211,34 +221,32 @@ class Changing:
     """A destination place whose item, or whose source item, has changed at every look.
 
     Attributes:
-        settles: Whether a repair succeeds; None for a verification without repair.
+        settles: Whether a repair succeeds, or None for a verification without repair.
         is_foreign: Whether the item at the place names no owner.
     """
 
     def __init__(self, settles: bool | None, is_foreign: bool = False) -> None:
         self.now, self.settled_keys = 0.0, list[Any]()
-        self._is_foreign = is_foreign
-        by = ByOrder()
-        self._mine: dict[str, Any] = {"pk": {"S": "user"}, "sk": {"S": "o"}}
-        there = by.forward(self._mine)
-        assert there is not None
-        place = by.destination.of(there)
+        transform = ByOrder()
+        key: dict[str, Any] = {"pk": {"S": "user"}, "sk": {"S": "o"}}
+        image = transform.forward(key)
+        assert image is not None
+        place = transform.destination.of(image)
 
         def settle(pairs: Any) -> list[bool]:
             self.settled_keys.extend(pairs)
             return [bool(settles)] * len(pairs)
 
         def source(keys: Any) -> dict[str, Any]:
-            wanted = {"pk": {"S": "user"}, "sk": {"S": "o"}}
-            return {} if is_foreign else {key_text(wanted): self._at(self._mine)}
+            return {} if is_foreign else {key_text(key): self._at(key)}
 
         def destination(keys: Any) -> dict[str, Any]:
-            names = place if is_foreign else there
-            return {key_text(place): {**self._at(names), "side": {"S": "destination"}}}
+            item = place if is_foreign else image
+            return {key_text(place): {**self._at(item), "side": {"S": "destination"}}}
 
-        self.expected = ({"pk": {"S": "user"}, "sk": {"S": "o"}}, place)
+        self.expected = (key, place)
         self.looks = Looks(
-            by,
+            transform,
             cast(Any, SimpleNamespace(items=source)),
             cast(Any, SimpleNamespace(items=destination)),
             settle=None if settles is None else settle,
@@ -253,7 +261,7 @@ class Changing:
             self.now += seconds
 
         counts, reported = self.looks.settled(looked_at(self.looks, [self.candidate], pause))
-        return dict(counts), [one.finding for one in reported]
+        return dict(counts), [difference.finding for difference in reported]
 
 
 def test_a_changing_place_that_was_settled_is_no_difference() -> None:
@@ -275,14 +283,14 @@ def test_a_foreign_item_that_changes_is_a_difference(settles: bool | None) -> No
     assert changing.settled() == ({"surplus": 1, "foreign": 1}, ["surplus"])
 
 
-def test_a_foreign_item_is_not_settled_by_the_owners_that_wanted_its_place() -> None:
+def test_the_owners_of_a_place_do_not_settle_its_foreign_item() -> None:
     changing = Changing(True, is_foreign=True)
     changing.candidate.add({"pk": {"S": "user"}, "sk": {"S": "o"}})
     assert changing.settled() == ({"surplus": 1, "foreign": 1}, ["surplus"])
 
 
 @pytest.mark.parametrize(
-    ("counts", "left"),
+    ("counts", "remaining"),
     [
         ({"in_flight": 3}, 0),
         ({"surplus": 2, "repaired": 2}, 0),
@@ -290,30 +298,32 @@ def test_a_foreign_item_is_not_settled_by_the_owners_that_wanted_its_place() -> 
         ({"unsettled": 1}, 1),
     ],
 )
-def test_what_is_left_keeps_a_verify_from_being_clean(counts: dict[str, int], left: int) -> None:
+def test_remaining_differences_keep_a_verification_from_being_clean(
+    counts: dict[str, int], remaining: int
+) -> None:
     plan = SimpleNamespace(id="run", options={"began": "2026-11-23T00:00:00+00:00"})
-    told = told_of(cast(Any, plan), counts, 1.0)
-    assert (told["left"], told["is_clean"]) == (left, left == 0)
+    report = told_of(cast(Any, plan), counts, 1.0)
+    assert (report["left"], report["is_clean"]) == (remaining, remaining == 0)
 
 
 class Stream:
-    """Two tables as a verification looks at them: one item, which the stream brings some time."""
+    """Two tables with one item, which the stream copies to the destination at some time."""
 
     def __init__(self, comes_at: float, lags: Callable[[float], float]) -> None:
         self.now = 0.0
         self.comes_at = comes_at
-        by, mine = ByTenant(), order(1)
-        there = by.forward(mine)
-        assert there is not None
-        place = by.destination.of(there)
+        transform, item = ByTenant(), order(1)
+        key, image = transform.source.of(item), transform.forward(item)
+        assert image is not None
+        place = transform.destination.of(image)
         source, destination = (
-            SimpleNamespace(items=lambda keys, one=one: self._items(*one))
-            for one in ((by.source.of(mine), mine, 0.0), (place, there, comes_at))
+            SimpleNamespace(items=lambda keys, contents=contents: self._items(*contents))
+            for contents in ((key, item, 0.0), (place, image, comes_at))
         )
         self.looks = Looks(
-            by, cast(Any, source), cast(Any, destination), lag=lambda: lags(self.now)
+            transform, cast(Any, source), cast(Any, destination), lag=lambda: lags(self.now)
         )
-        self.candidate = Candidate(place, [by.source.of(mine)])
+        self.candidate = Candidate(place, [key])
 
     def _items(self, key: Any, item: Any, since: float) -> dict[str, Any]:
         return {key_text(key): item} if self.now >= since else {}
@@ -336,7 +346,7 @@ class Stream:
         (1e9, 1e6, "missing", 42.0),
     ],
 )
-def test_a_quiet_item_that_the_stream_has_not_brought_yet_is_in_flight(
+def test_an_item_that_the_stream_has_not_copied_yet_is_in_flight(
     comes_at: float, lag: float, finding: str, ended: float
 ) -> None:
     stream = Stream(comes_at, lambda now: lag)
@@ -344,8 +354,8 @@ def test_a_quiet_item_that_the_stream_has_not_brought_yet_is_in_flight(
     assert stream.now == ended
 
 
-def test_an_owner_counts_once_whatever_form_its_number_has() -> None:
-    """A row has 1E+1 where the item has 10: two owners would contend for their place."""
+def test_an_owner_counts_once_whatever_the_form_of_its_number() -> None:
+    """If 1E+1 in a row and 10 in the item were two owners, they would contend for one place."""
     candidate = Candidate({"pk": {"S": "p"}}, [{"n": {"N": "1E+1"}, "a": {"S": "x"}}])
     candidate.add({"a": {"S": "x"}, "n": {"N": "10"}})
     assert len(candidate.owners) == 1
@@ -353,23 +363,21 @@ def test_an_owner_counts_once_whatever_form_its_number_has() -> None:
     assert len(candidate.owners) == 2
 
 
-def test_equal_keys_are_frozen_alike_in_whatever_order_they_come() -> None:
-    """Of a key that was JSON its attributes come by their names; else the partition key first."""
-    one, other = (
-        {"tenant": {"S": "t"}, "id": {"N": "10"}},
-        {"id": {"N": "1E1"}, "tenant": {"S": "t"}},
-    )
-    assert frozen(one) == frozen(other)
-    assert frozen(thawed(frozen(one))) == frozen(other)
+def test_equal_keys_are_frozen_alike_in_any_order() -> None:
+    """A key that was JSON has its attributes sorted; other keys begin with the partition key."""
+    first = {"tenant": {"S": "t"}, "id": {"N": "10"}}
+    second = {"id": {"N": "1E1"}, "tenant": {"S": "t"}}
+    assert frozen(first) == frozen(second)
+    assert frozen(thawed(frozen(first))) == frozen(second)
 
 
-def test_a_lag_that_grows_while_it_is_waited_for_is_waited_for_as_well() -> None:
+def test_a_verification_also_waits_for_a_lag_that_grows_while_it_waits() -> None:
     stream = Stream(35.0, lambda now: 20.0 if now < 15 else 38.0)
     assert stream.settled() == {"in_flight": 1}
 
 
 def test_looks_fit_into_a_slice_whatever_the_lag_is() -> None:
-    """Else they would be begun anew in each slice, and none would be the last."""
+    """Otherwise each slice would restart them, and the job would never end."""
     stream = Stream(1e9, lambda now: 1e6)
     stream.settled()
     assert stream.now < 0.75 * max(CALM_SLICES)
@@ -377,11 +385,11 @@ def test_looks_fit_into_a_slice_whatever_the_lag_is() -> None:
 
 def test_no_repair_writes_an_item_with_an_unsettled_straggler() -> None:
     stream = Stream(1e9, lambda now: 0.0)
-    asked: list[Any] = []
-    stream.looks.settle = lambda pairs: [bool(asked.append(pair)) or True for pair in pairs]
+    settled: list[Any] = []
+    stream.looks.settle = lambda pairs: [bool(settled.append(pair)) or True for pair in pairs]
     stream.looks.may_settle = lambda candidates: []
     assert stream.settled() == {"missing": 1, "bypassed": 1}
-    assert asked == []
+    assert settled == []
 
 
 @pytest.mark.parametrize(("equal_after", "repaired"), [(1, 1), (2, 1), (MOST_REPAIRS + 1, 0)])
@@ -389,19 +397,19 @@ def test_a_quiet_place_that_changes_while_it_is_settled_is_settled_again(
     equal_after: int, repaired: int
 ) -> None:
     stream = Stream(1e9, lambda now: 0.0)
-    asked: list[Any] = []
+    settled: list[Any] = []
 
     def settle(pairs: Any) -> list[bool]:
-        asked.extend(pairs)
-        if len(asked) == equal_after:
+        settled.extend(pairs)
+        if len(settled) == equal_after:
             stream.comes_at = stream.now
         return [True] * len(pairs)
 
     stream.looks.settle = settle
     place = stream.candidate.place
-    there = ByTenant().forward(order(1))
+    image = ByTenant().forward(order(1))
     stream.looks.destination.items = lambda keys, page=None: (  # type: ignore[method-assign]
-        {key_text(place): there} if stream.now >= stream.comes_at else {}
+        {key_text(place): image} if stream.now >= stream.comes_at else {}
     )
     assert stream.settled() == {"missing": 1, **({"repaired": 1} if repaired else {})}
-    assert len(asked) == min(equal_after, MOST_REPAIRS)
+    assert len(settled) == min(equal_after, MOST_REPAIRS)

@@ -1,4 +1,4 @@
-"""The control item's stages."""
+"""The stages of the control item."""
 
 import pytest
 from keyhop.rekey.control import Control, Evidence
@@ -7,12 +7,12 @@ OPEN = Control(replicating=True)
 FENCED = OPEN.closed().froze().fenced()
 
 
-def test_there_and_back() -> None:
-    there = FENCED.turned().opened()
-    assert (there.serving, there.stage, there.revision) == ("destination", "open", 5)
-    back = there.closed().froze().fenced().turned().opened()
+def test_a_cutover_and_a_rollback_pass_all_stages() -> None:
+    forward = FENCED.turned().opened()
+    assert (forward.serving, forward.stage, forward.revision) == ("destination", "open", 5)
+    back = forward.closed().froze().fenced().turned().opened()
     assert (back.serving, back.stage, back.revision) == ("source", "open", 10)
-    assert (there.turns, back.turns) == (1, 2), "each change of the serving table is counted"
+    assert (forward.turns, back.turns) == (1, 2), "each change of the serving table is counted"
     assert Control.from_json(back.to_json()) == back
 
 
@@ -23,7 +23,7 @@ def test_a_change_can_be_called_off_until_it_has_turned(control: Control) -> Non
 
 
 @pytest.mark.parametrize("control", [OPEN, FENCED.turned()])
-def test_there_is_nothing_to_call_off_before_and_after(control: Control) -> None:
+def test_no_change_can_be_called_off_before_it_starts_or_after_it_turned(control: Control) -> None:
     with pytest.raises(ValueError, match="no change to cancel"):
         control.aborted()
 
@@ -33,7 +33,7 @@ def test_stages_come_one_after_the_other() -> None:
         OPEN.closed().froze().turned()
 
 
-def test_batches_write_in_one_direction_and_in_none_while_it_is_fenced() -> None:
+def test_batches_write_in_one_direction_and_in_none_while_fenced() -> None:
     turned = FENCED.turned()
     controls = [OPEN, OPEN.closed(), OPEN.closed().froze(), FENCED, turned, turned.opened()]
     forward = [control.share_of("forward") for control in controls]
@@ -47,13 +47,13 @@ def test_records_are_kept_while_replication_is_paused() -> None:
     assert (paused.direction, paused.share_of("forward")) == (None, "later")
 
 
-def test_the_leases_of_before_are_over_before_the_next_stage() -> None:
+def test_earlier_leases_end_before_the_next_stage() -> None:
     assert OPEN.closed().settle == OPEN.lease
     assert OPEN.closed().froze().settle == OPEN.closed().lease
     assert FENCED.turned().settle == FENCED.lease
 
 
-def test_a_change_goes_on_when_what_it_waits_for_is_there() -> None:
+def test_a_change_enters_its_next_stage_only_with_the_evidence_for_it() -> None:
     closing, long = OPEN.closed(), 60.0
     assert closing.following(Evidence(29.9)) == (None, "leases")
     frozen = closing.froze()
@@ -76,7 +76,7 @@ def test_a_change_goes_on_when_what_it_waits_for_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "body",
     [
         [],
         "text",
@@ -87,11 +87,11 @@ def test_a_change_goes_on_when_what_it_waits_for_is_there() -> None:
         {"serving": "source", "stage": "open", "revision": "1"},
     ],
 )
-def test_nothing_is_taken_for_granted_of_which_table_serves(told: object) -> None:
+def test_an_invalid_control_item_is_refused(body: object) -> None:
     with pytest.raises(ValueError, match="the table that serves"):
-        Control.from_json(told)
+        Control.from_json(body)
 
 
-def test_settings_of_another_version_are_taken_as_they_are() -> None:
-    told = {"serving": "destination", "stage": "open", "revision": 7, "later": True}
-    assert Control.from_json(told) == Control("destination", "open", 7)
+def test_unknown_fields_of_another_version_are_ignored() -> None:
+    body = {"serving": "destination", "stage": "open", "revision": 7, "later": True}
+    assert Control.from_json(body) == Control("destination", "open", 7)

@@ -1,4 +1,4 @@
-"""The copy's second look at the source, in the simulated service and in virtual time."""
+"""The copy reads the source a second time, in the simulated service and in virtual time."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -28,8 +28,7 @@ def item(number: int, **more: str) -> Item:
 class Copy:
     """A copy of one page, whose source may change right before the put of its first item.
 
-    fate: what becomes of a request of the copy, by its operation and parameters. scan: the
-    parameters of the Scan that brought the page; empty if it was brought otherwise.
+    `fate` decides about each request of the copy. `scan` has the parameters of the page's Scan.
     """
 
     def __init__(self, items: int = 3, scan: Mapping[str, Any] | None = None) -> None:
@@ -48,20 +47,20 @@ class Copy:
 
     @property
     def destination(self) -> list[str]:
-        """The owners of what was copied."""
-        return sorted(one["id"]["S"] for one in self.world.items(self.world.pair.destination))
+        """The owners of the copied items."""
+        return sorted(item["id"]["S"] for item in self.world.items(self.world.pair.destination))
 
     @property
     def claims(self) -> list[tuple[str, str]]:
-        """The places and owners that are claimed, once everything else has ended."""
-        found: list[tuple[str, str]] = []
+        """The claimed places and their owners, after everything else has ended."""
+        claims: list[tuple[str, str]] = []
 
         def read() -> None:
             for claim in self.world.side().claims("forward"):
-                found.append((claim.place["pk"]["S"], claim.owner["id"]["S"]))
+                claims.append((claim.place["pk"]["S"], claim.owner["id"]["S"]))
 
         self.run(read)
-        return sorted(found)
+        return sorted(claims)
 
     def run(self, act: Callable[[], object]) -> None:
         self.world.schedule.spawn(act, Process("test"))
@@ -70,7 +69,7 @@ class Copy:
     def copied(
         self, is_over: Callable[[], bool] = lambda: False, stop: Any = None
     ) -> tuple[dict[str, int], int]:
-        """Copy the page; return what became of its items, and how many were dealt with."""
+        """Copy the page; return the counts of outcomes, and the number of finished items."""
         puts = [self.before_put]
 
         def fate(operation: str, request: Mapping[str, Any]) -> str:
@@ -92,17 +91,17 @@ class Copy:
         outcome: list[tuple[dict[str, int], int]] = []
 
         def act() -> None:
-            counts, done = copier.copy(replace(self.page, items=self.items), is_over)
-            outcome.append((dict(counts), done))
+            counts, finished = copier.copy(replace(self.page, items=self.items), is_over)
+            outcome.append((dict(counts), finished))
 
         self.run(act)
         return outcome[0]
 
     def moments(self, operation: str) -> list[float]:
-        return [moment for moment, sent in self.sent if sent == operation]
+        return [moment for moment, name in self.sent if name == operation]
 
 
-def test_the_source_is_looked_at_once_more_and_what_stays_is_not_claimed() -> None:
+def test_the_source_is_read_again_and_an_unchanged_item_is_not_claimed() -> None:
     copy = Copy()
     assert copy.copied() == ({"copied": 3}, 3)
     assert copy.destination == ["s0", "s1", "s2"]
@@ -111,7 +110,7 @@ def test_the_source_is_looked_at_once_more_and_what_stays_is_not_claimed() -> No
     assert copy.claims == []
 
 
-def test_the_range_of_a_page_is_scanned_once_more_where_that_costs_less() -> None:
+def test_a_page_is_scanned_again_if_that_costs_less() -> None:
     copy = Copy(scan={"Limit": 3})
     assert copy.copied() == ({"copied": 3}, 3)
     assert (len(copy.moments("scan")), copy.moments("batch_get_item")) == (1, [])
@@ -119,8 +118,8 @@ def test_the_range_of_a_page_is_scanned_once_more_where_that_costs_less() -> Non
     assert copy.claims == []
 
 
-def test_items_that_a_second_scan_does_not_bring_are_read_by_their_keys() -> None:
-    """Its limit is that of the first one, and other items may have come before them."""
+def test_items_that_a_second_scan_does_not_return_are_read_by_their_keys() -> None:
+    """The second scan has the limit of the first one, and may return new items instead."""
     copy = Copy(scan={"Limit": 2})
     assert copy.copied() == ({"copied": 3}, 3)
     assert (len(copy.moments("scan")), len(copy.moments("batch_get_item"))) == (1, 1)
@@ -128,10 +127,10 @@ def test_items_that_a_second_scan_does_not_bring_are_read_by_their_keys() -> Non
     assert copy.claims == []
 
 
-def test_where_few_items_of_a_page_were_put_they_are_read_by_their_keys() -> None:
+def test_if_few_items_of_a_page_were_put_they_are_read_by_their_keys() -> None:
     copy = Copy(scan={"Limit": 3})
-    left = [False, True]
-    assert copy.copied(is_over=lambda: left.pop(0)) == ({"copied": 1}, 1)
+    answers = [False, True]
+    assert copy.copied(is_over=lambda: answers.pop(0)) == ({"copied": 1}, 1)
     assert (copy.moments("scan"), len(copy.moments("batch_get_item"))) == ([], 1)
 
 
@@ -145,29 +144,29 @@ def test_where_few_items_of_a_page_were_put_they_are_read_by_their_keys() -> Non
         (lambda source: source.delete({"id": {"S": "s0"}}), True),
         (lambda source: source.put(item(0, data="changed")), False),
     ],
-    ids=["moved", "without a form there now", "left out now", "deleted", "changed in place"],
+    ids=["moved", "without an image now", "skipped now", "deleted", "changed in place"],
 )
 def test_a_place_that_its_item_has_left_is_claimed(
     change: Callable[[Any], None], is_claimed: bool, scan: Mapping[str, Any]
 ) -> None:
-    """What has changed in place brings a record, and the stream's worker writes it."""
+    """A change in place causes a record, and the stream's worker writes it."""
     copy = Copy(scan=scan)
     copy.before_put = lambda: change(copy.source)
     assert copy.copied() == ({"copied": 3}, 3)
     assert copy.claims == ([("d0", "s0")] if is_claimed else [])
 
 
-def test_what_was_not_put_is_not_looked_at() -> None:
+def test_an_item_that_was_not_put_is_not_read_again() -> None:
     copy = Copy()
-    there = {"id": {"S": "s0"}, "pk": {"S": "d0"}}
-    copy.world.tables[copy.world.pair.destination].put(there)
+    image = {"id": {"S": "s0"}, "pk": {"S": "d0"}}
+    copy.world.tables[copy.world.pair.destination].put(image)
     assert copy.copied() == ({"there": 1, "copied": 2}, 3)
     assert copy.spent.read_units == 2
 
 
 @pytest.mark.parametrize("fate", ["lost", "late"])
-def test_a_put_without_an_answer_may_take_effect_before_the_look(fate: str) -> None:
-    """Its answer is lost, and it is repeated; an earlier attempt may put the item once more."""
+def test_a_put_without_an_answer_may_take_effect_before_the_second_read(fate: str) -> None:
+    """A put whose answer is lost is repeated, and its earlier attempt may take effect later."""
     copy = Copy(items=1)
     fates = [fate]
 
@@ -177,24 +176,24 @@ def test_a_put_without_an_answer_may_take_effect_before_the_look(fate: str) -> N
 
     copy.fate = first
     copy.before_put = lambda: copy.source.put(item(0, to="elsewhere"))
-    _, done = copy.copied()
-    assert done == 1
+    _, finished = copy.copied()
+    assert finished == 1
     (look,) = copy.moments("batch_get_item")
     last_put = [moment for moment in copy.moments("put_item") if moment < look][-1]
     assert look >= last_put + WAIT_SECONDS
     assert copy.claims == [("d0", "s0")]
 
 
-def test_what_was_put_is_looked_at_when_the_slice_is_over() -> None:
+def test_items_that_were_put_are_read_again_when_the_slice_is_over() -> None:
     copy = Copy()
     copy.before_put = lambda: copy.source.put(item(0, to="elsewhere"))
-    left = [False, False, True]
-    assert copy.copied(is_over=lambda: left.pop(0)) == ({"copied": 2}, 2)
+    answers = [False, False, True]
+    assert copy.copied(is_over=lambda: answers.pop(0)) == ({"copied": 2}, 2)
     assert copy.destination == ["s0", "s1"]
     assert copy.claims == [("d0", "s0")]
 
 
-def test_what_was_put_is_looked_at_when_the_run_is_to_stop() -> None:
+def test_items_that_were_put_are_read_again_when_the_run_stops() -> None:
     copy = Copy()
     stop = Stopping(copy.world)
     copy.before_put = stop.begin
@@ -202,7 +201,7 @@ def test_what_was_put_is_looked_at_when_the_run_is_to_stop() -> None:
     assert copy.spent.read_units == 1
 
 
-def test_a_look_waits_for_nothing_when_the_run_is_to_stop() -> None:
+def test_the_second_read_does_not_wait_when_the_run_stops() -> None:
     copy = Copy()
     stop = Stopping(copy.world)
     copy.before_put = stop.begin
@@ -212,7 +211,7 @@ def test_a_look_waits_for_nothing_when_the_run_is_to_stop() -> None:
 
 
 class Stopping(Waiting):
-    """The event that tells a run to stop, in virtual time."""
+    """The event that stops a run, in virtual time."""
 
     def __init__(self, world: ChaosWorld) -> None:
         super().__init__(world.schedule)

@@ -1,4 +1,4 @@
-"""The destination is as the source was: what is seen of a table, and put on the one beside it.
+"""The settings of the source are copied to the destination.
 
 moto knows tags, recovery, policies and auto scaling; it proves no order and no validation.
 """
@@ -31,29 +31,29 @@ TRACKING = {
 
 
 class Amended:
-    """moto's DynamoDB, with contributor insights and Kinesis data streams, which it has not.
+    """moto's DynamoDB, with contributor insights and Kinesis data streams, which moto lacks.
 
-    insights: (table, index) and the mode.
+    `insights` has the mode of contributor insights for each pair of table and index.
     """
 
     def __init__(self, client: Any) -> None:
         self.client = client
         self.insights: dict[tuple[str, str], str] = {}
 
-    def call(self, operation: str, **given: Any) -> dict[str, Any]:
-        which = given.get("TableName", ""), given.get("IndexName", "")
+    def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        names = parameters.get("TableName", ""), parameters.get("IndexName", "")
         match operation:
             case "describe_kinesis_streaming_destination":
-                return {"TableName": which[0], "KinesisDataStreamDestinations": []}
+                return {"TableName": names[0], "KinesisDataStreamDestinations": []}
             case "update_contributor_insights":
-                self.insights[which] = given["ContributorInsightsMode"]
+                self.insights[names] = parameters["ContributorInsightsMode"]
                 return {}
             case "describe_contributor_insights":
-                mode = self.insights.get(which)
+                mode = self.insights.get(names)
                 status = {"ContributorInsightsStatus": "ENABLED" if mode else "DISABLED"}
                 return {**status, **({"ContributorInsightsMode": mode} if mode else {})}
-        answer: dict[str, Any] = getattr(self.client, operation)(**given)
-        return answer
+        response: dict[str, Any] = getattr(self.client, operation)(**parameters)
+        return response
 
 
 def client_of(service: str) -> Any:
@@ -69,7 +69,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
 
 
 def make(cloud: Connection, **more: Any) -> Table:
-    """The source, with all that moto knows of."""
+    """Create the source."""
     client = client_of("dynamodb")
     client.create_table(
         TableName="Orders",
@@ -86,8 +86,7 @@ def everything(cloud: Connection) -> Table:
     client = client_of("dynamodb")
     client.tag_resource(ResourceArn=table.arn, Tags=[{"Key": "team", "Value": "orders"}])
     client.update_continuous_backups(
-        TableName="Orders",
-        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+        TableName="Orders", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
     )
     expires = {"Enabled": True, "AttributeName": "expires"}
     client.update_time_to_live(TableName="Orders", TimeToLiveSpecification=expires)
@@ -118,19 +117,19 @@ def creation(cloud: Connection) -> Creation:
     return Creation(cloud, PAIR, KEYS, client_of, accepted=("unseen",))
 
 
-def seen(cloud: Connection, name: str) -> Features:
+def features_of(cloud: Connection, name: str) -> Features:
     return gather(cloud, look_up(cloud, name), client_of)
 
 
-def test_what_the_source_has_the_destination_gets(cloud: Connection) -> None:
+def test_the_destination_gets_the_settings_of_the_source(cloud: Connection) -> None:
     everything(cloud)
     until_done(creation(cloud).step)
-    source, destination = seen(cloud, "Orders"), seen(cloud, "OrdersByTenant")
+    source, destination = features_of(cloud, "Orders"), features_of(cloud, "OrdersByTenant")
     assert (destination.tags, destination.recovery_days) == (source.tags, source.recovery_days)
-    assert source.tags == (("team", "orders"),) == seen(cloud, PAIR.side).tags
+    assert source.tags == (("team", "orders"),) == features_of(cloud, PAIR.side).tags
     assert destination.insights == source.insights == {"": "THROTTLED_KEYS"}
     (target,) = destination.targets
-    _, policy = destination.policies  # moto tells those of all tables
+    _, policy = destination.policies  # moto returns those of all tables
     assert policy["ResourceId"] == "table/OrdersByTenant"
     assert (target["MinCapacity"], target["MaxCapacity"]) == (5, 50)
     assert policy["TargetTrackingScalingPolicyConfiguration"] == TRACKING
@@ -167,11 +166,11 @@ def test_an_alarm_on_the_table_is_listed_with_the_command_that_makes_its_twin(
 def test_a_key_that_aws_keeps_is_not_named(cloud: Connection) -> None:
     key = client_of("kms").create_key()["KeyMetadata"]["Arn"]
     make(cloud, SSESpecification={"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key})
-    asked = creation(cloud).look().request["SSESpecification"]
-    assert asked == {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}
+    encryption = creation(cloud).look().request["SSESpecification"]
+    assert encryption == {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}
 
 
-def test_cancel_takes_auto_scaling_along(cloud: Connection) -> None:
+def test_cancel_removes_auto_scaling_of_the_destination(cloud: Connection) -> None:
     everything(cloud)
     until_done(creation(cloud).step)
     delete = "OrdersByTenant"
@@ -190,7 +189,7 @@ def completing(cloud: Connection, **options: Any) -> Ending:
     return Ending(cloud, "OrdersByTenant", "complete", None, client_of, **options)
 
 
-def test_a_last_export_is_asked_for_once_and_waited_for(cloud: Connection) -> None:
+def test_a_last_export_is_made_once_and_waited_for(cloud: Connection) -> None:
     arn = everything(cloud).arn
     client_of("s3").create_bucket(Bucket="exports")
     until_done(creation(cloud).step)

@@ -17,10 +17,10 @@ from tests.unit.rekey.chaos_world import ChaosWorld
 OPERATIONS = ("describe_stream", "get_shard_iterator", "get_records")
 
 
-def done(
+def run(
     is_crowded: Callable[[str], bool], act: Callable[[ChaosWorld, Markers], object]
 ) -> tuple[ChaosWorld, Markers]:
-    """Do something with the source's stream; raises what that raises."""
+    """Call a function that uses the source's stream, and raise the errors that it raises."""
     world = ChaosWorld(random.Random(1))
     world.begin()
     world.streams.is_crowded = is_crowded
@@ -58,15 +58,15 @@ def locate(world: ChaosWorld, markers: Markers) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_request_that_is_throttled_for_a_third_reader_is_sent_again(operation: str) -> None:
     refusals = iter([True] * 4)
-    world, markers = done(lambda sent: sent == operation and next(refusals, False), locate)
+    world, markers = run(lambda name: name == operation and next(refusals, False), locate)
     assert next(refusals, None) is None, "the throttled requests were sent again"
-    known = world.side().told(f"{MARKER_KEYS} source") or {}
-    assert len(known) == world.shards
+    keys_by_shard = world.side().told(f"{MARKER_KEYS} source") or {}
+    assert len(keys_by_shard) == world.shards
     assert markers.usage.throttles.total() == 4
 
 
 def test_throttles_with_successes_between_them_never_use_up_the_patience() -> None:
-    """The patience is for a time in which nothing at all succeeds."""
+    """The patience limits a time in which nothing succeeds."""
     refusals = itertools.cycle([True, False])
 
     def look(world: ChaosWorld, markers: Markers) -> None:
@@ -74,13 +74,13 @@ def test_throttles_with_successes_between_them_never_use_up_the_patience() -> No
             assert len(markers.shards()) == world.shards
             world.sleep(PATIENCE_SECONDS)
 
-    _, markers = done(lambda sent: next(refusals), look)
+    _, markers = run(lambda operation: next(refusals), look)
     assert markers.usage.throttles.total() == 3
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_stream_that_stays_crowded_ends_the_attempt_with_the_services_words(
+def test_a_stream_that_stays_crowded_ends_the_attempt_with_the_services_message(
     operation: str,
 ) -> None:
     with pytest.raises(GaveUp, match=TOO_MANY_READERS):
-        done(lambda sent: sent == operation, locate)
+        run(lambda name: name == operation, locate)

@@ -1,4 +1,4 @@
-"""A cutover under writers and readers, in virtual time; killed everywhere, there and back."""
+"""Cutovers and rollbacks under writers and readers, in virtual time, killed at every point."""
 
 import itertools
 import json
@@ -28,41 +28,49 @@ def after(world: World, seconds: float, act):
     return go
 
 
+def called_off(world: World, change: Change) -> Next:
+    """Check that a change is called off and loses nothing, and return its result."""
+    (result,) = world.run(after(world, 1, change.run))
+    assert result.action == "called off"
+    world.check()
+    return result
+
+
 def test_a_cutover_and_back_and_forward_again_lose_nothing() -> None:
     world = World()
 
     def there_and_back() -> list[Next]:
         world.clock.sleep(1)
-        found = []
+        results = []
         for to in ("destination", "source", "destination"):
-            found.append(world.change(to).run())
+            results.append(world.change(to).run())
             world.clock.sleep(2)
-        return found
+        return results
 
-    (found,) = world.run(there_and_back)
-    assert [one.action for one in found] == ["done"] * 3
+    (results,) = world.run(there_and_back)
+    assert [result.action for result in results] == ["done"] * 3
     assert world.side.item == Control("destination", "open", 15, replicating=True, turns=3)
     assert world.failed == []
     world.check()
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_shorter_lease_begins_it_sooner_and_loses_nothing(seed: int) -> None:
+def test_a_shorter_lease_starts_a_change_sooner_and_loses_nothing(seed: int) -> None:
     world = World(seed, lag=(0.2, 0.8)[seed % 2])
     world.side.item = replace(world.side.item, long_lease=10.0)
 
     def there_and_back() -> list[Next]:
         world.clock.sleep(1)
-        made = []
+        results = []
         for to in ("destination", "source"):
-            began = world.clock.monotonic()
-            made.append(world.change(to).run())
-            assert world.clock.monotonic() - began < 30
+            started = world.clock.monotonic()
+            results.append(world.change(to).run())
+            assert world.clock.monotonic() - started < 30
             world.clock.sleep(2)
-        return made
+        return results
 
-    (found,) = world.run(there_and_back)
-    assert [one.action for one in found] == ["done"] * 2
+    (results,) = world.run(there_and_back)
+    assert [result.action for result in results] == ["done"] * 2
     assert world.failed == []
     world.check()
 
@@ -83,39 +91,39 @@ def test_a_write_that_is_under_way_when_writes_are_frozen_is_not_lost() -> None:
         stages.append(world.side.item.stage)
         world.router().write(old=put, new=lambda: pytest.fail("it began before"))
 
-    found, _ = world.run(after(world, 1, world.change("destination").run), write)
+    result, _ = world.run(after(world, 1, world.change("destination").run), write)
     assert stages == ["closing", "frozen"]
-    assert found.action == "done"
+    assert result.action == "done"
     assert world.tables["destination"].items["open"] == 1
     world.check()
 
 
-def test_writers_wait_for_six_seconds_at_most_in_the_median(capsys) -> None:
+def test_the_median_wait_of_writers_is_at_most_six_seconds(capsys) -> None:
     pauses = []
     for seed in range(5):
         world = World(seed)
-        (found,) = world.run(after(world, 1, world.change("destination").run))
-        assert found.action == "done"
+        (result,) = world.run(after(world, 1, world.change("destination").run))
+        assert result.action == "done"
         assert world.failed == []
         pauses.append(world.pause)
     with capsys.disabled():
-        print(f"\npause of writers: {', '.join(f'{one:.2f}' for one in sorted(pauses))} s")
+        print(f"\npause of writers: {', '.join(f'{pause:.2f}' for pause in sorted(pauses))} s")
     assert statistics.median(pauses) <= 6.0
     assert max(pauses) <= 10.0
 
 
-def test_it_is_made_in_steps_that_know_each_other_by_json_alone() -> None:
-    """As the state machine makes it: each step by another process, with a wait between them."""
+def test_a_change_works_in_steps_that_pass_only_json() -> None:
+    """The state machine runs each step in another process and waits between the steps."""
     world = World()
 
     def steps() -> list[str]:
         actions: list[str] = []
         last: dict[str, Any] = {"rekey": "the input"}
         while not actions or actions[-1] == "wait":
-            found = world.change("destination").step(last)
-            world.clock.sleep(math.ceil(found.seconds))
-            last = json.loads(json.dumps(found.to_json()))
-            actions.append(found.action)
+            result = world.change("destination").step(last)
+            world.clock.sleep(math.ceil(result.seconds))
+            last = json.loads(json.dumps(result.to_json()))
+            actions.append(result.action)
         return actions
 
     (actions,) = world.run(after(world, 1, steps))
@@ -124,20 +132,20 @@ def test_it_is_made_in_steps_that_know_each_other_by_json_alone() -> None:
     world.check()
 
 
-def test_a_step_that_is_repeated_waits_anew_for_what_it_has_not_seen() -> None:
+def test_a_repeated_step_waits_again_for_what_it_has_not_seen() -> None:
     world = World()
 
     def steps() -> list[str]:
         first = world.change("destination").step()
-        again = world.change("destination").step()  # nobody knows how long it was closing
-        return [first.action, again.action, world.change("destination").abort("enough").action]
+        second = world.change("destination").step()  # it does not know how long it was closing
+        return [first.action, second.action, world.change("destination").abort("enough").action]
 
     (actions,) = world.run(steps)
     assert actions == ["wait", "wait", "called off"]
-    assert [one.stage for one in world.side.history] == ["closing", "open"]
+    assert [control.stage for control in world.side.history] == ["closing", "open"]
 
 
-def test_what_was_called_off_while_it_waited_is_not_begun_again() -> None:
+def test_a_change_that_was_called_off_while_it_waited_does_not_restart() -> None:
     world = World()
 
     def steps() -> Next:
@@ -145,39 +153,39 @@ def test_what_was_called_off_while_it_waited_is_not_begun_again() -> None:
         world.change("destination").abort("by hand")
         return world.change("destination").step(last)
 
-    (found,) = world.run(steps)
-    assert found.action == "called off"
-    assert [one.stage for one in world.side.history] == ["closing", "open"]
+    (result,) = world.run(steps)
+    assert result.action == "called off"
+    assert [control.stage for control in world.side.history] == ["closing", "open"]
 
 
 @pytest.mark.parametrize("seconds", [5, 30.5, 31.9])
-def test_whoever_stops_it_before_the_turn_calls_it_off_at_once(seconds: float) -> None:
-    """Not first when it has turned, nor by leaving writers to wait until routers have seen it."""
+def test_a_stop_before_the_turn_calls_the_change_off_at_once(seconds: float) -> None:
+    """The stop neither waits for the turn nor leaves writers waiting until routers see it."""
     world = World()
     change = world.change("destination")
-    began: list[float] = []
+    started: list[float] = []
 
     def check() -> None:
-        if began and world.clock.monotonic() - began[0] >= seconds:
+        if started and world.clock.monotonic() - started[0] >= seconds:
             raise Stopped
 
     def run() -> None:
-        began.append(world.clock.monotonic())
+        started.append(world.clock.monotonic())
         with pytest.raises(Stopped):
             change.run()
-        assert world.clock.monotonic() - began[0] < seconds + 1.5
+        assert world.clock.monotonic() - started[0] < seconds + 1.5
 
     change.check = check
     world.run(after(world, 1, run))
     assert (world.side.item.serving, world.side.item.stage) == ("source", "open")
-    assert [one.stage for one in world.side.history][-1] == "open"
+    assert [control.stage for control in world.side.history][-1] == "open"
     assert world.failed == []
     world.check()
 
 
 @pytest.mark.parametrize("stage", ["closing", "frozen", "fenced"])
-def test_a_rollback_of_a_cutover_that_was_left_behind_calls_it_off(stage: str) -> None:
-    """It may not go on with it: it would drain the table that does not serve, and turn to it."""
+def test_a_rollback_calls_an_abandoned_cutover_off(stage: str) -> None:
+    """If it continued the cutover, it would drain the table that does not serve, and turn to it."""
     world = World()
     world.side.item = replace(world.side.item, stage=stage)  # type: ignore[arg-type]
 
@@ -186,51 +194,44 @@ def test_a_rollback_of_a_cutover_that_was_left_behind_calls_it_off(stage: str) -
         world.clock.sleep(40)
         return [first, world.change("source").run()]
 
-    (found,) = world.run(back)
-    assert [one.action for one in found] == ["called off", "done"]
-    assert [(one.serving, one.stage) for one in world.side.history] == [("source", "open")]
+    (results,) = world.run(back)
+    assert [result.action for result in results] == ["called off", "done"]
+    assert [(item.serving, item.stage) for item in world.side.history] == [("source", "open")]
 
 
-def test_a_cutover_of_a_rollback_that_was_left_behind_calls_it_off() -> None:
+def test_a_cutover_calls_an_abandoned_rollback_off() -> None:
     world = World()
     world.side.item = Control("destination", "closing", 7, replicating=True)
-    (found,) = world.run(world.change("destination").run)
-    assert (found.action, found.control.serving) == ("called off", "destination")
+    (result,) = world.run(world.change("destination").run)
+    assert (result.action, result.control.serving) == ("called off", "destination")
 
 
 def test_a_drain_that_takes_too_long_is_called_off_in_time() -> None:
     world = World()
     change = world.change("destination")
     change.drain.unseen = lambda markers: 1  # type: ignore[method-assign]
-    (found,) = world.run(after(world, 1, change.run))
-    assert found.action == "called off"
-    assert "1 of 1 shard" in found.why
+    assert "1 of 1 shard" in called_off(world, change).why
     assert world.side.item.stage == "open"
     assert world.pause <= world.side.item.freeze_limit + 3
     assert world.failed == []
-    world.check()
 
 
-def test_a_batch_that_does_not_end_calls_it_off() -> None:
+def test_a_batch_that_does_not_end_calls_the_change_off() -> None:
     world = World()
     change = world.change("destination")
     change.side.side.open_batches = lambda direction: ["one"]  # type: ignore[attr-defined]
-    (found,) = world.run(after(world, 1, change.run))
-    assert found.action == "called off"
-    assert "1 batch is in flight" in found.why
-    world.check()
+    assert "1 batch is in flight" in called_off(world, change).why
 
 
 @pytest.mark.parametrize("serving", ["source", "destination"])
-def test_a_claim_that_is_not_settled_calls_it_off(serving: Side) -> None:
+def test_an_unsettled_claim_calls_the_change_off(serving: Side) -> None:
     world = World()
     world.side.item = replace(world.side.item, serving=serving)
     direction = direction_from(serving)
     world.side.claimed.append(Claim(direction, {"id": {"S": "s"}}, {"pk": {"S": "d"}}, 0.0, "t"))
-    (found,) = world.run(after(world, 1, world.change(other_side(serving)).run))
-    assert (found.action, found.control.serving) == ("called off", serving)
-    assert "claims remain" in found.why
-    world.check()
+    result = called_off(world, world.change(other_side(serving)))
+    assert result.control.serving == serving
+    assert "claims remain" in result.why
 
 
 @pytest.mark.parametrize("stage", ["frozen", "fenced"])
@@ -238,20 +239,18 @@ def test_a_claim_that_is_not_settled_calls_it_off(serving: Side) -> None:
 def test_a_change_enters_the_stages_that_the_explored_rule_allows(
     stage: str, waits_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the explorer walks through is what runs: the rule alone decides, and is obeyed."""
-    rule, asked = Control.following, []
+    """The rule that the explorer checks is the only one that decides about a stage."""
+    rule, stages = Control.following, []
 
     def following(self: Control, evidence: Evidence):
-        asked.append(self.stage)
+        stages.append(self.stage)
         return (None, waits_for) if self.stage == stage else rule(self, evidence)
 
     monkeypatch.setattr(Control, "following", following)
     world = World()
-    (found,) = world.run(after(world, 1, world.change("destination").run))
-    assert found.action == "called off"
-    assert asked[0] == "closing"
+    called_off(world, world.change("destination"))
+    assert stages[0] == "closing"
     assert world.side.history[-2].stage == stage
-    world.check()
 
 
 def straggler() -> Straggler:
@@ -259,7 +258,7 @@ def straggler() -> Straggler:
 
 
 @pytest.mark.parametrize("stage", ["closing", "frozen", "fenced"])
-def test_a_straggler_that_is_noted_during_a_rollback_aborts_it(stage: str) -> None:
+def test_a_straggler_that_is_recorded_during_a_rollback_aborts_it(stage: str) -> None:
     world = World()
     world.side.item = replace(world.side.item, serving="destination", turns=1)
     swap = world.side.swap
@@ -270,13 +269,12 @@ def test_a_straggler_that_is_noted_during_a_rollback_aborts_it(stage: str) -> No
         return swap(old, new)
 
     world.side.swap = swapped  # type: ignore[method-assign]
-    (found,) = world.run(after(world, 1, world.change("source").run))
-    assert (found.action, found.control.serving) == ("called off", "destination")
-    assert "a write has bypassed the routers" in found.why
-    world.check()
+    result = called_off(world, world.change("source"))
+    assert result.control.serving == "destination"
+    assert "a write has bypassed the routers" in result.why
 
 
-def test_what_is_not_examined_refuses_a_rollback_until_that_is_accepted() -> None:
+def test_a_failed_examination_refuses_a_rollback_until_that_is_accepted() -> None:
     for accept, action in (((), "refused"), (("stragglers",), "done")):
         world = World()
         world.side.item = replace(world.side.item, serving="destination", turns=1)
@@ -287,13 +285,13 @@ def test_what_is_not_examined_refuses_a_rollback_until_that_is_accepted() -> Non
             raise GaveUp("the other stream is 90 seconds behind")
 
         change.examine = examine
-        (found,) = world.run(after(world, 1, change.run))
-        assert found.action == action
-        (gate,) = [one for one in found.gates if one.name == "examined"] or [None]
+        (result,) = world.run(after(world, 1, change.run))
+        assert result.action == action
+        (gate,) = [gate for gate in result.gates if gate.name == "examined"] or [None]
         assert gate is None or "90 seconds behind" in gate.says
 
 
-def test_accepted_stragglers_are_settled_by_batches_before_a_rollback_begins() -> None:
+def test_batches_settle_accepted_stragglers_before_a_rollback_starts() -> None:
     world = World()
     world.side.item = replace(world.side.item, serving="destination", turns=1)
     world.side.bypassed.append(straggler())
@@ -301,49 +299,48 @@ def test_accepted_stragglers_are_settled_by_batches_before_a_rollback_begins() -
     change.accept = ("stragglers",)
     rehearse = change.drain.prepare
 
-    def settle(one: Straggler, control: Control) -> bool:
-        world.side.bypassed.remove(one)
-        world.side.claimed += [Claim("reverse", one.key, one.places[0], 0.0, "token")] * 3
+    def settle(straggler: Straggler, control: Control) -> bool:
+        world.side.bypassed.remove(straggler)
+        claim = Claim("reverse", straggler.key, straggler.places[0], 0.0, "token")
+        world.side.claimed += [claim] * 3
         return True
 
     def prepare() -> tuple[int, float]:
-        assert {one.stage for one in world.side.history} <= {"open"}, "it has not begun"
+        assert {item.stage for item in world.side.history} <= {"open"}, "it has not started"
         world.side.claimed[:1] = []
         rehearsals.append(len(world.side.claimed))
         return rehearse()
 
     world.side.settle = settle  # type: ignore[method-assign]
     change.drain.prepare = prepare  # type: ignore[method-assign]
-    (found,) = world.run(after(world, 1, change.run))
-    assert (found.action, rehearsals) == ("done", [2, 1, 0])
+    (result,) = world.run(after(world, 1, change.run))
+    assert (result.action, rehearsals) == ("done", [2, 1, 0])
 
 
-def test_a_shut_gate_changes_nothing() -> None:
+def test_a_change_with_a_shut_gate_changes_nothing() -> None:
     world = World()
     change = world.change("destination")
     change.look = lambda control: [Gate("claims", False, "2 items want a place", "look")]
-    (found,) = world.run(change.run)
-    assert found.action == "refused"
+    (result,) = world.run(change.run)
+    assert result.action == "refused"
     assert world.side.history == []
 
 
 @pytest.mark.parametrize("gate", ["claims", "lag"])
-def test_what_a_batch_would_settle_does_not_shut_it_out_of_a_quiet_table(gate: str) -> None:
-    """Whoever has noted claims was killed, the first batch came late, as its function was cold;
-    and no other one comes: the rehearsal's markers bring one.
-    """
+def test_a_quiet_table_opens_the_gates_that_the_next_batch_opens(gate: str) -> None:
+    """The rehearsal's markers cause a batch, which settles claims and reports the present lag."""
     world = World()
     change = world.change("destination")
-    rehearse, rehearsed = change.drain.prepare, list[tuple[int, float]]()
+    rehearse, rehearsals = change.drain.prepare, list[tuple[int, float]]()
 
     def prepare() -> tuple[int, float]:
-        rehearsed.append(rehearse())
-        return rehearsed[-1]
+        rehearsals.append(rehearse())
+        return rehearsals[-1]
 
     change.drain.prepare = prepare
-    change.look = lambda control: [Gate(gate, bool(rehearsed), "not yet", "look")]
-    (found,) = world.run(change.run)
-    assert (found.action, len(rehearsed)) == ("done", 1)
+    change.look = lambda control: [Gate(gate, bool(rehearsals), "not yet", "look")]
+    (result,) = world.run(change.run)
+    assert (result.action, len(rehearsals)) == ("done", 1)
 
 
 def test_a_dry_run_changes_nothing() -> None:
@@ -357,33 +354,33 @@ def test_a_drain_that_was_too_slow_in_the_rehearsal_is_refused() -> None:
     world = World()
     world.side.item = replace(world.side.item, freeze_limit=5.0)
     change = world.change("destination")
-    (found,) = world.run(change.run)
-    assert found.action == "refused"
+    (result,) = world.run(change.run)
+    assert result.action == "refused"
     assert world.side.item.stage == "open"
 
 
-def test_a_freeze_limit_is_kept_for_the_way_back_until_another_one_is_given() -> None:
+def test_a_freeze_limit_applies_to_later_changes_until_another_one_is_set() -> None:
     world = World()
     limits: list[float] = []
 
-    def change(to: Any, limit: float | None) -> None:
-        made = world.change(to)
-        made.freeze_limit = limit
-        assert made.run().action == "done"
+    def run_change(to: Any, limit: float | None) -> None:
+        change = world.change(to)
+        change.freeze_limit = limit
+        assert change.run().action == "done"
         limits.append(world.side.item.freeze_limit)
 
     def act() -> None:
-        change("destination", 18.0)
-        change("source", None)
-        change("destination", None)
-        change("source", 12.0)
+        run_change("destination", 18.0)
+        run_change("source", None)
+        run_change("destination", None)
+        run_change("source", 12.0)
 
     world.run(after(world, 1, act))
     assert world.failed == []
     assert limits == [18.0, 18.0, 18.0, 12.0]
 
 
-def test_two_who_make_the_same_change_at_once_end_in_one() -> None:
+def test_two_processes_that_make_the_same_change_make_it_once() -> None:
     world = World()
     first, second = world.change("destination"), world.change("destination")
     world.run(after(world, 1, first.run), after(world, 1.05, second.run))
@@ -394,7 +391,7 @@ def test_two_who_make_the_same_change_at_once_end_in_one() -> None:
 
 @pytest.mark.parametrize("resumes", [True, False], ids=["resumed", "left alone"])
 @pytest.mark.parametrize("only", ["swap", prove("")], ids=["at swaps", "anywhere"])
-def test_whoever_makes_it_is_killed(resumes: bool, only: str) -> None:
+def test_a_killed_change_loses_nothing(resumes: bool, only: str) -> None:
     for number in itertools.count():
         world = World(number)
         change = world.change("destination", killed_at(number, only))
@@ -409,22 +406,21 @@ def test_whoever_makes_it_is_killed(resumes: bool, only: str) -> None:
                     world.change("destination").run()
                 raise
 
-        (found,) = world.run(act, writers=1, readers=1)
+        (result,) = world.run(act, writers=1, readers=1)
         world.check()
         assert world.failed == [], number
-        # Killed in a freeze, routers end it.
+        # If the change is killed in a freeze, routers end the freeze.
         assert world.pause <= world.side.item.freeze_limit + 3, number
         assert world.side.item.stage in ("open", "closing"), number
-        if not isinstance(found, Killed):
+        if not isinstance(result, Killed):
             break
     assert number >= 10
 
 
 @pytest.mark.parametrize("every", [7, prove(1)])
-def test_its_function_is_killed_at_each_request_and_no_step_is_lost(every: int) -> None:
-    """As the state machine has it: the same step is asked for again; what was called off by then,
-    somebody starts anew."""
-    whole = ["closing", "frozen", "fenced", "turned", "open"]
+def test_the_function_is_killed_at_each_request_and_no_step_is_lost(every: int) -> None:
+    """Repeat a killed step, as the state machine does, and restart a change that was called off."""
+    stages = ["closing", "frozen", "fenced", "turned", "open"]
     for number in itertools.count(step=every):
         world = World(number)
 
@@ -434,14 +430,14 @@ def test_its_function_is_killed_at_each_request_and_no_step_is_lost(every: int) 
             change = world.change("destination", killed_at(number))
             while not actions or actions[-1] != "done":
                 try:
-                    found = change.step(last)
+                    result = change.step(last)
                 except Killed:
                     actions.append("killed")
                 else:
-                    actions.append(found.action)
-                    last = json.loads(json.dumps(found.to_json()))
-                    last = last if found.action == "wait" else {}
-                    world.clock.sleep(math.ceil(found.seconds))
+                    actions.append(result.action)
+                    last = json.loads(json.dumps(result.to_json()))
+                    last = last if result.action == "wait" else {}
+                    world.clock.sleep(math.ceil(result.seconds))
                 if actions[-1] == "killed":
                     world.clock.sleep(2)
                     change = world.change("destination")
@@ -451,7 +447,7 @@ def test_its_function_is_killed_at_each_request_and_no_step_is_lost(every: int) 
         world.check()
         assert world.failed == [], number
         assert actions.count("called off") <= 1, actions
-        assert [one.stage for one in world.side.history][-5:] == whole
+        assert [control.stage for control in world.side.history][-5:] == stages
         assert world.side.item.serving == "destination"
         assert world.pause <= world.side.item.freeze_limit + 3, number
         if "killed" not in actions:
@@ -459,35 +455,35 @@ def test_its_function_is_killed_at_each_request_and_no_step_is_lost(every: int) 
     assert number >= 20
 
 
-def without_a_settle(stage: str):
+def skip_lease(stage: str):
     def mutate(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
         patch.setitem(control._SETTLES, stage, 0.0)
 
     return mutate
 
 
-def without_a_drain(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
+def skip_drain(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
     patch.setattr(world.side, "open_batches", lambda direction: [])
     patch.setattr(change.drain, "unseen", lambda markers: 0)
 
 
-def without_a_freeze(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
+def skip_freeze(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
     patch.setattr(Control, "takes_writes", property(lambda self: True))
 
 
-def by_old_views(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
+def trust_old_views(patch: pytest.MonkeyPatch, world: World, change: Change) -> None:
     patch.setattr(View, "may_send", lambda self, now: True)
     patch.setattr(View, "holds", lambda self, now: True)
     patch.setattr(View, "is_young", lambda self, now: self.requested_at.until(now) < 60)
 
 
 MUTANTS = {
-    "no long lease is waited for": without_a_settle("closing"),
-    "no short lease is waited for before the drain": without_a_settle("frozen"),
-    "no lease is waited for after the turn": without_a_settle("turned"),
-    "no drain": without_a_drain,
-    "no freeze": without_a_freeze,
-    "routers go by old views, and do not look back": by_old_views,
+    "no wait for the long lease": skip_lease("closing"),
+    "no wait for the short lease before the drain": skip_lease("frozen"),
+    "no wait for a lease after the turn": skip_lease("turned"),
+    "no drain": skip_drain,
+    "no freeze": skip_freeze,
+    "routers trust old views, and do not check afterwards": trust_old_views,
 }
 
 
@@ -506,7 +502,7 @@ def test_without_any_part_of_it_something_is_lost(
             world.clock.sleep(3)
 
         with monkeypatch.context() as patch:
-            # As lazy as they may be.
+            # Routers look at the control item as rarely as they may.
             patch.setattr(View, "is_young", View.may_send)
             MUTANTS[name](patch, world, change)
             world.run(act, writers=4, readers=4)

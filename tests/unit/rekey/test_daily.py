@@ -1,4 +1,4 @@
-"""When a comparison that a schedule starts has nothing to compare."""
+"""The reasons why a scheduled comparison has nothing to compare."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ ENDED = {"run": "r", "ended": 17.0}
         (Control(replicating=True, serving="destination"), ENDED, "the destination serves already"),
     ],
 )
-def test_it_is_compared_from_the_backfills_end_to_the_cutover(
+def test_tables_are_compared_from_the_end_of_the_backfill_to_the_cutover(
     control: Control, backfill: Any, why: str | None
 ) -> None:
     side: Any = SideInMemory(control, figures={BACKFILL: backfill})
@@ -32,7 +32,7 @@ def test_it_is_compared_from_the_backfills_end_to_the_cutover(
 
 
 @pytest.mark.parametrize("error", [TableNotFound("gone"), CannotStart("no control item")])
-def test_without_a_rekey_there_is_nothing(error: Exception) -> None:
+def test_without_a_rekey_there_is_nothing_to_compare(error: Exception) -> None:
     class NoSide:
         def control(self) -> Control:
             raise error

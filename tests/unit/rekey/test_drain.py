@@ -1,4 +1,4 @@
-"""Which shards a marker tells of."""
+"""The shards that a marker covers."""
 
 import random
 
@@ -10,7 +10,7 @@ from keyhop.rekey.cutover.markers import Shard, keys_by_open_shard, random_key, 
 KEY = {"pk": {"S": "k"}}
 
 
-def test_a_shard_in_which_a_key_was_seen_is_covered() -> None:
+def test_a_shard_with_a_known_key_is_covered() -> None:
     assert uncovered([Shard("a"), Shard("b")], ["a"]) == ["b"]
 
 
@@ -19,21 +19,21 @@ def test_an_only_child_has_its_parents_keys() -> None:
     assert keys_by_open_shard(shards, {"a": KEY}) == {"c": KEY}
 
 
-def test_of_a_parent_that_is_trimmed_the_child_is_known_all_the_same() -> None:
+def test_the_child_of_a_trimmed_parent_is_covered_too() -> None:
     assert uncovered([Shard("b", "a")], ["a"]) == []
 
 
-def test_of_two_children_nobody_knows_which_has_the_key() -> None:
+def test_two_children_are_not_covered_by_the_key_of_their_parent() -> None:
     shards = [Shard("a", is_open=False), Shard("b", "a"), Shard("c", "a")]
     assert uncovered(shards, ["a"]) == ["b", "c"]
     assert uncovered(shards, ["a", "b"]) == ["c"]
 
 
-def test_closed_shards_need_none() -> None:
+def test_closed_shards_need_no_key() -> None:
     assert uncovered([Shard("a", is_open=False)], []) == []
 
 
-def test_shards_as_the_service_tells_them() -> None:
+def test_shards_are_read_from_the_services_response() -> None:
     closed = {"ShardId": "a", "SequenceNumberRange": {"EndingSequenceNumber": "9"}}
     opened = {"ShardId": "b", "ParentShardId": "a", "SequenceNumberRange": {}}
     assert Shard.of(closed) == Shard("a", is_open=False)
@@ -41,7 +41,7 @@ def test_shards_as_the_service_tells_them() -> None:
 
 
 @pytest.mark.parametrize("type_", ["S", "N", "B"])
-def test_keys_of_any_type_are_such_as_the_service_takes(type_) -> None:
+def test_random_keys_of_each_type_are_valid(type_) -> None:
     space = KeySpace((KeyAttribute("pk", type_),), KeyAttribute("sk", type_))
     chance = random.Random(1)
     keys = [random_key(space, chance) for _ in range(50)]
@@ -51,8 +51,8 @@ def test_keys_of_any_type_are_such_as_the_service_takes(type_) -> None:
         assert all(is_number(key["pk"]["N"]) for key in keys)
 
 
-def test_a_key_beside_one_that_was_seen() -> None:
+def test_a_random_key_keeps_the_partition_key_of_a_known_one() -> None:
     space = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
-    found = random_key(space, random.Random(1), KEY)
-    assert found["pk"] == KEY["pk"]
-    assert set(found) == {"pk", "sk"}
+    key = random_key(space, random.Random(1), KEY)
+    assert key["pk"] == KEY["pk"]
+    assert set(key) == {"pk", "sk"}

@@ -1,4 +1,4 @@
-"""What `keyhop rekey status` says in each state: one next command, which is not refused then."""
+"""`keyhop rekey status` names one next command in each state, and the command is not refused."""
 
 import re
 
@@ -15,7 +15,7 @@ COMMAND = re.compile(r"keyhop rekey (\w+) Orders --to OrdersByDay((?: --[a-z-]+(
 
 
 def is_allowed(state: RekeyStatus, action: str, flags: str) -> bool:
-    """Whether the command would not be refused, by the rules that the commands use."""
+    """Return whether the rules that the commands use allow this command."""
     control, phase = state.control, state.phase
     if phase == "ending":
         how = state.ending["how"]

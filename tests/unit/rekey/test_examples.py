@@ -1,4 +1,4 @@
-"""examples/rekey: each template makes of its items what it says, and they come back."""
+"""examples/rekey: each template maps its example items as it says, and back."""
 
 import json
 import re
@@ -19,9 +19,9 @@ EXAMPLES = sorted((ROOT / "examples" / "rekey").glob("*.yaml"))
 INDEX = (ROOT / "examples" / "rekey" / "README.md").read_text()
 
 
-def schema(told: str) -> KeySpace:
-    first, *second = (KeyAttribute(*one.split()) for one in told.split(", "))
-    return KeySpace((first,), *second)
+def schema(text: str) -> KeySpace:
+    partition, *sort = (KeyAttribute(*attribute.split()) for attribute in text.split(", "))
+    return KeySpace((partition,), *sort)
 
 
 def item(text: str) -> Item:
@@ -29,23 +29,18 @@ def item(text: str) -> Item:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_makes_what_it_says(path: Path):
-    told = re.findall(r"(?m)^# (\w+): (.*)$", path.read_text())
-    only = dict(told)
+def test_an_example_maps_items_as_it_says(path: Path):
+    comments = re.findall(r"(?m)^# (\w+): (.*)$", path.read_text())
+    values = dict(comments)
     template, code = read(path)
-    tables = schema(only["source"]), schema(only["destination"])
+    tables = schema(values["source"]), schema(values["destination"])
     transform = load(template, *tables, code, trusted=code)
-    items = {
-        side: [
-            item_json(json.loads(text, parse_float=Decimal)) for name, text in told if name == side
-        ]
-        for side in ("before", "after")
-    }
+    items = {side: [item(text) for name, text in comments if name == side] for side in SIDES}
     assert items["before"]
     for before, after in zip(items["before"], items["after"], strict=True):
         assert transform.forward(before) == after
         assert same_item(transform.back(after), before)
-    kind, _, owners = only["class"].partition(", by ")
+    kind, _, owners = values["class"].partition(", by ")
     assert (transform.kind, ", ".join(transform.owner_attributes)) == (kind, owners)
     assert tried(transform, items["before"]) == []
 

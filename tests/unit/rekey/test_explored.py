@@ -1,4 +1,4 @@
-"""Every interleaving, and what each part of the protocol is for (testing/rekey_explorer.py)."""
+"""Every interleaving of the protocol, and mutants of its parts (testing/rekey_explorer.py)."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from testing.rekey_mutants import MUTANTS, RIGHT, TWICE, StaleLooks, but
 from testing.rekey_scenarios import FAMILIES, ONE, explore, scripts
 
 SHARES = {"live": 101, "swept": 101, "filled": 257, "repaired": 29, "shared": 83}
-"""One scenario in so many is explored in `make test`; of `turned` it is those of RIGHT."""
+"""`make test` explores one scenario in this many, and those of RIGHT for the family `turned`."""
 
 LEAST_WORLDS = 20_000_000
 
@@ -31,7 +31,7 @@ def test_a_fortieth_of_all_histories_ends_well() -> None:
 @pytest.mark.prove_long
 @pytest.mark.timeout(4 * 3600)
 def test_all_histories_end_well() -> None:
-    """Ten minutes of a core, and half a gigabyte."""
+    """This takes ten minutes of one core and half a gigabyte."""
     worlds = {family: explore(family) for family in FAMILIES}
     print(f"\n{sum(worlds.values()):,} worlds: {worlds}")
     assert sum(worlds.values()) >= LEAST_WORLDS
@@ -50,14 +50,14 @@ def test_with_all_parts_the_same_histories_end_well(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("length", [2, prove(3)])
-def test_a_look_that_is_too_old_is_mended_by_the_next_one(length: int) -> None:
-    """If it is not what was written: then it is written, and looked at again, as ever."""
+def test_the_next_read_corrects_a_stale_read(length: int) -> None:
+    """A read that differs from the written item causes another write and another read."""
     known = Known()
     for script in scripts(length):
         scenario = Scenario(script, before=ONE, crashes=1)
         assert StaleLooks(scenario, known=known).explore()[1] is None
 
 
-def test_a_look_that_is_too_old_and_agrees_is_not_noticed() -> None:
-    """So a further look, where one disagrees, would not do without A1 either."""
+def test_a_stale_read_that_agrees_is_not_detected() -> None:
+    """A further read after a difference would not make assumption A1 unnecessary either."""
     assert but(StaleLooks, agreeing=True)(replace(TWICE, crashes=1)).explore()[1] is not None

@@ -1,4 +1,4 @@
-"""What stands in the way of a cutover, and of a rollback."""
+"""The gates of a cutover and of a rollback."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -33,7 +33,7 @@ FIGURES = {
 
 
 def but(state: RekeyStatus, **change: Any) -> RekeyStatus:
-    """The state with other values, among them figures, and how many items cannot be mapped."""
+    """Return the state with other fields, figures, or a number of unmappable items."""
     figures = dict(state.figures)
     for name in FIGURES.keys() & change:
         figures |= dict.fromkeys(FIGURES[name], change.pop(name))
@@ -52,7 +52,7 @@ def shut(state: RekeyStatus, to: str = "destination", accept: Collection[str] = 
     return [gate.name for gate in gates if not gate.is_open]
 
 
-def test_all_are_open() -> None:
+def test_all_gates_are_open() -> None:
     assert shut(READY) == []
 
 
@@ -86,7 +86,7 @@ def test_each_is_shut_by_what_it_is_for(change: dict, name: str) -> None:
     assert shut(but(READY, **change)) == [name]
 
 
-def test_what_stands_in_the_way_of_a_change_by_the_control_item_is_named() -> None:
+def test_the_gate_of_the_stage_names_the_reason() -> None:
     for says, control in {
         "serves already": Control("destination", replicating=True),
         "under way: closing": Control(stage="closing", replicating=True),
@@ -97,17 +97,17 @@ def test_what_stands_in_the_way_of_a_change_by_the_control_item_is_named() -> No
 
 
 @pytest.mark.parametrize("lag", [None, {"seconds": 50.0, "at": NOW - 121}])
-def test_a_table_at_rest_has_no_lag_to_tell(lag: dict | None) -> None:
-    """Else nobody could go back in a quiet hour. The rehearsal tells whether its function works."""
+def test_a_table_without_writes_opens_the_gate_of_the_lag(lag: dict | None) -> None:
+    """Otherwise no rollback would be possible in a quiet hour. The rehearsal tests the function."""
     assert shut(but(READY, lag=lag)) == []
 
 
 def test_a_lag_does_not_prevent_a_rollback() -> None:
-    """In an incident the stream is often behind. The drain and the freeze limit protect anyway."""
+    """In an incident, the stream is often behind. The drain and the freeze limit still protect."""
     control = Control("destination", replicating=True, revision=7, turns=1)
     behind = but(READY, control=control, lag={"seconds": 40.0, "at": NOW})
     assert shut(behind, "source") == []
-    (gate,) = [one for one in behind.gates("source") if one.name == "lag"]
+    (gate,) = [gate for gate in behind.gates("source") if gate.name == "lag"]
     assert "40.0 seconds behind" in gate.says
 
 
@@ -119,36 +119,37 @@ def test_a_lag_does_not_prevent_a_rollback() -> None:
         ({"run": "r", "ended": None}, "slow the copy down (throttle)"),
     ],
 )
-def test_only_a_copy_that_runs_is_to_be_slowed_down(backfill: dict | None, advice: str) -> None:
+def test_the_advice_to_slow_down_is_only_for_a_running_copy(
+    backfill: dict | None, advice: str
+) -> None:
     behind = but(READY, lag={"seconds": 5.0, "at": NOW}, backfill=backfill)
-    (gate,) = [one for one in behind.gates("destination") if one.name == "lag"]
+    (gate,) = [gate for gate in behind.gates("destination") if gate.name == "lag"]
     assert not gate.is_open
     assert advice in gate.remedy
 
 
-def test_a_verify_after_the_copy_opens_the_gate() -> None:
-    told = {**VERIFIED, "began": NOW - 6900}
-    assert shut(but(READY, verified=told, **COPIED)) == []
+def test_a_verification_after_the_copy_opens_the_gate() -> None:
+    assert shut(but(READY, verified={**VERIFIED, "began": NOW - 6900}, **COPIED)) == []
 
 
-def test_no_number_of_routers_is_expected_unless_somebody_says() -> None:
+def test_no_number_of_routers_is_expected_by_default() -> None:
     assert shut(but(READY, expected=0, clients={})) == []
 
 
 BACK = but(READY, control=Control("destination", replicating=True, revision=7), verified=None)
 
 
-def test_a_rollback_needs_no_verify() -> None:
+def test_a_rollback_needs_no_verification() -> None:
     assert shut(BACK, "source") == []
 
 
-def test_what_a_rollback_would_lose_is_always_told_and_has_to_be_accepted() -> None:
+def test_the_losses_of_a_rollback_are_always_named_and_must_be_accepted() -> None:
     losing = but(BACK, unmappable=3)
     assert shut(losing, "source") == ["would lose"]
     assert shut(losing, "source", accept=ALL) == []
-    for seen in (BACK, losing):
-        (told,) = [gate for gate in seen.gates("source") if gate.name == "would lose"]
-        assert f"lose {seen.unmappable} items" in told.says
+    for status in (BACK, losing):
+        (gate,) = [gate for gate in status.gates("source") if gate.name == "would lose"]
+        assert f"lose {status.unmappable} items" in gate.says
 
 
 def bypassing(at: float = NOW - 9000) -> Straggler:
@@ -156,11 +157,11 @@ def bypassing(at: float = NOW - 9000) -> Straggler:
 
 
 @pytest.mark.parametrize("to", ["source", "destination"])
-def test_stragglers_shut_each_change_until_what_is_lost_is_accepted(to: str) -> None:
-    seen = but(READY if to == "destination" else BACK, stragglers=[bypassing()] * 7)
-    assert shut(seen, to) == ["stragglers"]
-    assert shut(seen, to, accept=ALL) == []
-    (gate,) = [one for one in seen.gates(to) if one.name == "stragglers"]  # type: ignore[arg-type]
+def test_stragglers_shut_each_change_until_their_loss_is_accepted(to: str) -> None:
+    status = but(READY if to == "destination" else BACK, stragglers=[bypassing()] * 7)
+    assert shut(status, to) == ["stragglers"]
+    assert shut(status, to, accept=ALL) == []
+    (gate,) = [gate for gate in status.gates(to) if gate.name == "stragglers"]  # type: ignore[arg-type]
     assert "7 writes" in gate.says
     assert "2 more" in gate.says
     assert "overwrites each of these items" in gate.says
@@ -169,14 +170,14 @@ def test_stragglers_shut_each_change_until_what_is_lost_is_accepted(to: str) -> 
     assert '"s"' not in str(gate.to_json()), "keys may be personal data"
 
 
-def test_a_straggler_after_the_last_verify_invalidates_it() -> None:
+def test_a_straggler_after_the_last_verification_invalidates_it() -> None:
     verified = {**VERIFIED, "began": NOW - 3700}
-    seen = but(READY, verified=verified, stragglers=[bypassing(NOW - 3650)])
-    assert shut(seen, accept=ALL) == ["verified"]
-    assert shut(but(seen, stragglers=[bypassing(NOW - 3800)]), accept=ALL) == []
+    status = but(READY, verified=verified, stragglers=[bypassing(NOW - 3650)])
+    assert shut(status, accept=ALL) == ["verified"]
+    assert shut(but(status, stragglers=[bypassing(NOW - 3800)]), accept=ALL) == []
     settled = replace(bypassing(NOW - 3650), settled=NOW - 3640)
-    assert shut(but(seen, stragglers=[settled])) == ["verified"]
-    assert shut(but(seen, stragglers=[replace(settled, at=NOW - 3800)])) == []
+    assert shut(but(status, stragglers=[settled])) == ["verified"]
+    assert shut(but(status, stragglers=[replace(settled, at=NOW - 3800)])) == []
 
 
 MAPPING = {"EventSourceArn": "stream", "State": "Enabled", "ParallelizationFactor": 1}
@@ -194,7 +195,7 @@ MAPPING = {"EventSourceArn": "stream", "State": "Enabled", "ParallelizationFacto
         ([{**MAPPING, "LastProcessingResult": "PROBLEM: Function call failed"}], "problem"),
     ],
 )
-def test_why_a_stream_is_not_followed_as_it_must_be(mappings: list, why: str) -> None:
+def test_the_reason_why_a_stream_is_not_followed_correctly(mappings: list, why: str) -> None:
     assert why in why_not(mappings, "stream")
     assert bool(why_not(mappings, "stream")) == bool(why)
 

@@ -1,6 +1,6 @@
-"""The guard of a router: which requests of boto3's clients it refuses, in virtual time.
+"""The guard of a router refuses requests of boto3's clients, in virtual time.
 
-All of boto3 runs; a request counts as sent when it reaches the place of the network.
+All of boto3 runs. A request counts as sent when it reaches the wire that replaces the network.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ CHANGES = ("closed", "froze", "fenced", "turned", "opened")
 
 
 class World:
-    """A side table, a place of the network, and the time."""
+    """A side table, a wire in place of the network, and a clock."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
@@ -40,14 +40,14 @@ class World:
         return Router(side or self.side, clients=clients, clock=self.clock, chance=random.Random(1))
 
     def cut_over(self, side: SideInMemory | None = None) -> None:
-        """Pause this thread for an hour, in which the other table begins to serve."""
+        """Pause this thread for an hour; the other table serves at its end."""
         self.clock.sleep(3_600)
         changed = side or self.side
         for change in CHANGES:
             changed.item = getattr(changed.item, change)()
 
     def paused(self, act: Callable[[], object]) -> Callable[[], Any]:
-        """Return a function that acts after such a pause."""
+        """Return a function that pauses through a cutover and then acts."""
 
         def go() -> object:
             self.cut_over()
@@ -56,7 +56,7 @@ class World:
         return go
 
     def write(self, router: Router, old: Any, new: Any = lambda: None) -> Any:
-        """Write by a router, in virtual time."""
+        """Write with a router, in virtual time."""
         return self.clock.run([lambda: router.write(old=old, new=new)])[0]
 
 
@@ -80,15 +80,15 @@ def put(client: Any, table: str) -> None:
     client.put_item(TableName=table, Item=ITEM)
 
 
-# --- which clients ---
+# --- the clients that a router guards ---
 
 
-def of_client(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
+def use_client(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
     client = wire.client()
     return [client], [partial(put, client)]
 
 
-def of_resource(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
+def use_resource(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
     resource = wire.resource()
     return [resource], [
         lambda table: resource.Table(table).put_item(Item={"id": "late"}),
@@ -96,12 +96,12 @@ def of_resource(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
     ]
 
 
-def of_table(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
+def use_table(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
     table = wire.resource().Table("old")
     return [table], [lambda name: table.put_item(Item={"id": "late"})]
 
 
-def of_several(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
+def use_several(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
     clients = [wire.client(), wire.resource(), wire.client(retries={"mode": "adaptive"})]
     return clients, [
         partial(put, clients[0]),
@@ -110,7 +110,7 @@ def of_several(wire: Wire) -> tuple[list[Any], list[Callable[[str], object]]]:
     ]
 
 
-KINDS = (of_client, of_resource, of_table, of_several)
+KINDS = (use_client, use_resource, use_table, use_several)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,7 +146,7 @@ def test_a_long_write_goes_on_while_nothing_changes(world: World, kind: Any) -> 
     assert world.wire.tables() == ["old"] * len(writes)
 
 
-def test_without_a_guard_such_a_write_is_made_and_is_not_acknowledged(
+def test_without_a_guard_a_paused_write_is_sent_and_not_acknowledged(
     world: World, client: Any
 ) -> None:
     with pytest.raises(WriteUncertain):
@@ -155,7 +155,7 @@ def test_without_a_guard_such_a_write_is_made_and_is_not_acknowledged(
 
 
 def unreachable(world: World, seconds: float, act: Callable[[], object]) -> Callable[[], None]:
-    """Return a function that acts after a pause, from which on the side table is unreachable."""
+    """Return a function that acts after a pause that makes the side table unreachable."""
 
     def refuse(request: str) -> None:
         raise Unreachable("no")
@@ -168,8 +168,8 @@ def unreachable(world: World, seconds: float, act: Callable[[], object]) -> Call
     return go
 
 
-def test_a_client_that_is_given_twice_and_with_its_tables_is_guarded_once(world: World) -> None:
-    """Each guard of a client would read the control item for itself."""
+def test_a_client_that_is_passed_twice_and_with_its_tables_is_guarded_once(world: World) -> None:
+    """With two guards, a client would read the control item twice."""
     resource = world.wire.resource()
     table, client = resource.Table("old"), resource.meta.client
     router = world.router(resource, resource, table, resource.Table("new"), client)
@@ -181,8 +181,8 @@ def test_a_client_that_is_given_twice_and_with_its_tables_is_guarded_once(world:
     assert len([hook for hook in hooks if "Guard" in getattr(hook, "__qualname__", "")]) == 1
 
 
-class Asynchronous(BaseClient):
-    """A client whose calls are coroutines, as aiobotocore's."""
+class AsyncClient(BaseClient):
+    """A client whose calls are coroutines, like those of aiobotocore."""
 
     def __init__(self, client: Any) -> None:
         self.meta = client.meta
@@ -199,14 +199,14 @@ class Asynchronous(BaseClient):
         (lambda wire: wire.client("s3"), "S3 is none of these"),
         (lambda wire: wire.client("dynamodbstreams"), "DynamoDBStreams is none of these"),
         (lambda wire: SimpleNamespace(meta=SimpleNamespace(events=None)), "none of these"),
-        (lambda wire: Asynchronous(wire.client()), "asynchronous client .*Asynchronous"),
+        (lambda wire: AsyncClient(wire.client()), "asynchronous client .*AsyncClient"),
         (
-            lambda wire: SimpleNamespace(meta=SimpleNamespace(client=Asynchronous(wire.client()))),
+            lambda wire: SimpleNamespace(meta=SimpleNamespace(client=AsyncClient(wire.client()))),
             "asynchronous client",
         ),
     ],
 )
-def test_what_is_no_client_of_dynamodb_is_refused_and_then_none_is_guarded(
+def test_a_list_with_an_object_that_is_no_client_of_dynamodb_guards_no_client(
     world: World, client: Any, make: Any, says: str
 ) -> None:
     before = len(client.meta.events._emitter._handlers.prefix_search("before-send"))
@@ -216,9 +216,9 @@ def test_what_is_no_client_of_dynamodb_is_refused_and_then_none_is_guarded(
     assert len(after) == before
 
 
-@pytest.mark.parametrize("given", ["a client", "text"])
-def test_a_client_that_is_not_in_a_sequence_is_refused(world: World, given: str) -> None:
-    clients = world.wire.client() if given == "a client" else "text"
+@pytest.mark.parametrize("argument", ["a client", "text"])
+def test_a_client_that_is_not_in_a_sequence_is_refused(world: World, argument: str) -> None:
+    clients = world.wire.client() if argument == "a client" else "text"
     with pytest.raises(TypeError, match="clients must be a sequence"):
         Router(world.side, clients=clients)
 
@@ -229,14 +229,14 @@ def test_clients_must_be_named() -> None:
 
 
 @pytest.mark.parametrize("config", [{"read_timeout": 1}, {"retries": {"mode": "legacy"}}])
-def test_a_client_with_a_configuration_of_its_own_is_guarded(world: World, config: Any) -> None:
+def test_a_client_with_another_configuration_is_guarded(world: World, config: Any) -> None:
     client = world.wire.client(**config)
     old = world.paused(partial(put, client, "old"))
     world.write(world.router(client), old, partial(put, client, "new"))
     assert world.wire.tables() == ["new"]
 
 
-# --- which requests ---
+# --- the requests that a guard refuses ---
 
 
 def write_in_transaction(client: Any, table: str) -> None:
@@ -265,7 +265,7 @@ def test_each_way_to_write_is_guarded(
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_half_a_write_that_a_cutover_interrupts_is_uncertain(
+def test_a_write_that_a_cutover_interrupts_after_its_first_request_is_uncertain(
     world: World, client: Any, router: Router, write: Any
 ) -> None:
     def old() -> None:
@@ -279,10 +279,10 @@ def test_half_a_write_that_a_cutover_interrupts_is_uncertain(
     assert router.usage.counters["writes_uncertain"] == 1
 
 
-def test_a_write_that_has_only_read_is_made_again_and_is_not_uncertain(
+def test_a_write_that_has_only_read_is_repeated_and_not_uncertain(
     world: World, client: Any, router: Router
 ) -> None:
-    """As one that gets an item, changes it and puts it."""
+    """An example is a function that gets an item, changes it and puts it."""
 
     def change(table: str, pause: Callable[[], None] = lambda: None) -> None:
         client.get_item(TableName=table, Key=ITEM)
@@ -294,7 +294,7 @@ def test_a_write_that_has_only_read_is_made_again_and_is_not_uncertain(
     assert world.wire.tables() == ["old", "old", "new", "new", "new"]
 
 
-def test_a_write_that_has_only_searched_vectors_is_made_again(
+def test_a_write_that_has_only_searched_vectors_is_repeated(
     world: World, client: Any, router: Router
 ) -> None:
     search = {"IndexName": "by-meaning", "SearchVector": [{"N": "1"}], "TopK": 1}
@@ -308,7 +308,7 @@ def test_a_write_that_has_only_searched_vectors_is_made_again(
     assert world.wire.tables() == ["old", "new"]
 
 
-def test_a_bulk_put_is_refused_in_a_write_because_it_goes_on_after_it(
+def test_a_bulk_put_is_refused_in_a_write_because_it_continues_after_it(
     world: World, client: Any, router: Router
 ) -> None:
     def load(table: str) -> None:
@@ -327,7 +327,7 @@ def test_a_bulk_put_is_refused_in_a_write_because_it_goes_on_after_it(
 def test_a_retry_of_boto3_that_was_paused_is_not_sent(
     world: World, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first attempt may have been made, so nobody knows."""
+    """The first attempt may have succeeded, so the write is uncertain."""
     client = world.wire.client(retries={"mode": mode, "max_attempts": 4})
     router = world.router(client)
 
@@ -346,7 +346,7 @@ def test_a_retry_of_boto3_that_was_paused_is_not_sent(
 def test_the_guard_looks_after_the_rate_limiter_of_boto3_has_waited(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the retry mode "adaptive" boto3 sleeps in a hook like that of the guard."""
+    """In the retry mode "adaptive", boto3 sleeps in a hook like that of the guard."""
     waits: list[str] = []
 
     def wait(self: Any, request: Any, **_: Any) -> None:
@@ -393,7 +393,7 @@ def test_a_client_outside_of_a_write_is_not_touched(
     assert world.wire.tables() == ["old", "old", "a read"]
 
 
-# --- what the application's function does with the refusal ---
+# --- the application's function and the refusal ---
 
 
 class Wrapped(Exception):
@@ -401,7 +401,7 @@ class Wrapped(Exception):
 
 
 @pytest.mark.parametrize("swallows", [True, False])
-def test_a_refusal_that_the_function_catches_is_no_acknowledgement(
+def test_a_refusal_that_the_function_catches_does_not_acknowledge_the_write(
     world: World, client: Any, router: Router, swallows: bool
 ) -> None:
     def old() -> str:
@@ -416,7 +416,7 @@ def test_a_refusal_that_the_function_catches_is_no_acknowledgement(
     assert world.write(router, old, lambda: "new") == "new"
 
 
-def test_an_error_of_the_function_goes_through(client: Any, router: Router) -> None:
+def test_an_error_of_the_function_is_passed_on(client: Any, router: Router) -> None:
     def old() -> None:
         put(client, "old")
         raise Wrapped
@@ -425,7 +425,7 @@ def test_an_error_of_the_function_goes_through(client: Any, router: Router) -> N
         router.write(old=old, new=lambda: None)
 
 
-def test_a_control_item_that_cannot_be_read_sends_nothing(
+def test_nothing_is_sent_if_the_control_item_cannot_be_read(
     world: World, client: Any, router: Router
 ) -> None:
     with pytest.raises(Unreachable):
@@ -436,18 +436,16 @@ def test_a_control_item_that_cannot_be_read_sends_nothing(
 # --- several routers, several threads ---
 
 
-def test_each_router_looks_at_its_own_writes_only(
-    world: World, client: Any, router: Router
-) -> None:
-    """Two re-keys at once, with one client. The cutover of the one does not stop the other."""
+def test_each_router_guards_only_its_own_writes(world: World, client: Any, router: Router) -> None:
+    """Two re-keys share one client; the cutover of one does not stop writes of the other."""
     other_side = SideInMemory()
-    other = world.router(client, side=other_side)
+    other_router = world.router(client, side=other_side)
 
     def old() -> None:
         world.cut_over(other_side)
         put(client, "old")
 
-    other.write(old=lambda: None, new=lambda: None)
+    other_router.write(old=lambda: None, new=lambda: None)
     world.write(router, old, lambda: pytest.fail("it did not turn"))
     assert world.wire.tables() == ["old"]
 
@@ -455,8 +453,8 @@ def test_each_router_looks_at_its_own_writes_only(
         world.cut_over(other_side)
         put(client, "other's")
 
-    assert other.serving == "destination"
-    world.write(other, partial(put, client, "back"), paused)
+    assert other_router.serving == "destination"
+    world.write(other_router, partial(put, client, "back"), paused)
     assert world.wire.tables() == ["old", "back"]
 
 
@@ -464,9 +462,7 @@ def test_each_router_looks_at_its_own_writes_only(
 def test_a_write_within_a_write_is_refused_for_the_outer_one_too(
     world: World, client: Any, router: Router, same: bool
 ) -> None:
-    """The outer router's table has changed: the outer write is made again, and not the inner one
-    for ever.
-    """
+    """The outer router's table has changed, so the outer write is repeated, not the inner one."""
     inner = router if same else world.router(client, side=SideInMemory())
     calls: list[str] = []
 
@@ -486,7 +482,7 @@ def test_a_write_within_a_write_is_refused_for_the_outer_one_too(
     assert world.wire.tables() == ["inner new" if same else "inner old"]
 
 
-def test_what_a_write_within_a_write_has_sent_makes_the_outer_one_uncertain(
+def test_a_write_within_a_write_that_has_sent_something_makes_the_outer_one_uncertain(
     world: World, client: Any, router: Router
 ) -> None:
     def old() -> None:
@@ -499,10 +495,10 @@ def test_what_a_write_within_a_write_has_sent_makes_the_outer_one_uncertain(
     assert world.wire.tables() == ["old"]
 
 
-def test_threads_that_share_a_client_are_guarded_each_for_its_own_write(
+def test_each_thread_that_shares_a_client_is_guarded_for_its_own_write(
     world: World, client: Any, router: Router
 ) -> None:
-    """Half of them are paused through the cutover, the other half come after it."""
+    """Half of the threads are paused through the cutover, and the other half start after it."""
 
     def paused() -> None:
         world.clock.sleep(3_600)
@@ -536,7 +532,7 @@ def run_in_asyncio(work: Callable[[], None]) -> None:
     asyncio.run(asyncio.to_thread(work))
 
 
-def test_a_request_in_a_thread_of_the_function_s_own_is_not_guarded_and_is_counted(
+def test_a_request_in_another_thread_of_the_function_is_counted_but_not_guarded(
     world: World, client: Any, router: Router
 ) -> None:
     """The hook cannot know to which write it belongs."""
@@ -562,10 +558,10 @@ def test_a_thread_that_has_the_context_of_the_write_is_guarded(
     assert router.usage.counters["writes_unseen"] == 0
 
 
-def test_a_thread_that_outlives_its_write_is_not_guarded_by_it_any_more(
+def test_a_thread_that_outlives_its_write_is_no_longer_guarded_by_it(
     world: World, client: Any, router: Router
 ) -> None:
-    """As a worker thread that is started in the first write, and used for others."""
+    """An example is a worker thread that the first write starts, and that others use."""
     contexts: list[contextvars.Context] = []
 
     def old() -> None:
@@ -582,7 +578,7 @@ def test_a_thread_that_outlives_its_write_is_not_guarded_by_it_any_more(
     assert world.wire.tables() == ["old", "outside", "new"]
 
 
-# --- what it reports ---
+# --- reports ---
 
 
 @pytest.mark.parametrize("guarded", [True, False])

@@ -1,4 +1,4 @@
-"""What stream records say to the worker."""
+"""The worker reads changes from stream records."""
 
 import pytest
 from keyhop.errors import CannotStart
@@ -9,13 +9,13 @@ from testing.rekey_pairs import ByTenant
 KEY = {"pk": {"S": "p"}, "sk": {"S": "s"}}
 
 
-def test_a_delete_of_what_was_not_there_says_nothing_and_stops_nobody() -> None:
-    """As DynamoDB Local has them of two deletes at once; it would come again for ever."""
+def test_the_record_of_a_delete_of_no_item_is_ignored() -> None:
+    """DynamoDB Local writes such records for two simultaneous deletes; an error would repeat."""
     record = {"dynamodb": {"Keys": KEY, "StreamViewType": "NEW_AND_OLD_IMAGES"}}
-    here = {**KEY, "tenant": {"S": "t"}}
-    other = {"dynamodb": {**record["dynamodb"], "NewImage": here}}
+    item = {**KEY, "tenant": {"S": "t"}}
+    put = {"dynamodb": {**record["dynamodb"], "NewImage": item}}
     assert changes_of([record], ByTenant()) == ([], {})
-    ((change,), _) = changes_of([other, record], ByTenant())
+    ((change,), _) = changes_of([put, record], ByTenant())
     assert len(change.places) == 1
 
 

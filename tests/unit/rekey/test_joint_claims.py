@@ -1,4 +1,4 @@
-"""Repairs of many places by one row of claims, and by few transactions."""
+"""Repairs of many places with one row of claims and few transactions."""
 
 import random
 from collections import Counter
@@ -18,16 +18,16 @@ from tests.unit.rekey.chaos_world import PROMISED_SECONDS, ChaosWorld
 from tests.unit.rekey.pair import Item, item
 
 COUNT = 60
-"""More than one row of claims has."""
+"""The number of items; one row of claims has fewer."""
 
 
 class Repair:
     """A source whose items are missing in the destination, and a worker that settles them.
 
     Attributes:
-        before: Is called with each request of the worker before it is sent.
-        fate: What becomes of each request (testing.simulation.network.Fate).
-        sent: How many requests of each operation were sent.
+        before: A function that is called with each request of the worker before it is sent.
+        fate: A function that decides about each request (testing.simulation.network.Fate).
+        sent: The number of requests of each operation.
     """
 
     def __init__(self) -> None:
@@ -42,34 +42,34 @@ class Repair:
         connection = self.world.connection(lambda *request: self.fate(*request))
         network, call = connection.client, connection.client.call
 
-        def seen(operation: str, **request: Any) -> Any:
+        def recorded_call(operation: str, **request: Any) -> Any:
             self.sent[operation] += 1
             self.before(operation, request)
             return call(operation, **request)
 
-        network.call = seen
+        network.call = recorded_call
         self.worker = self.world.replicator("forward", connection, lambda key, places: None)
 
     @property
     def pairs(self) -> list[tuple[Key, Key]]:
-        return [({"id": one["id"]}, {"pk": one["to"]}) for one in self.sources]
+        return [({"id": source["id"]}, {"pk": source["to"]}) for source in self.sources]
 
     @property
-    def there(self) -> list[Item]:
+    def actual(self) -> list[Item]:
         return sorted(self.world.items(self.world.pair.destination), key=str)
 
     @property
-    def wanted(self) -> list[Item | None]:
-        return sorted((Owned().forward(one) for one in self.sources), key=str)
+    def expected(self) -> list[Item | None]:
+        return sorted((Owned().forward(source) for source in self.sources), key=str)
 
     def run(self, act: Callable[[], None]) -> None:
         self.world.schedule.spawn(act, Process("test"))
         self.world.schedule.run()
 
     def settled(self) -> list[bool]:
-        found: list[bool] = []
-        self.run(lambda: found.extend(self.worker.settle_all(self.pairs)))
-        return found
+        results: list[bool] = []
+        self.run(lambda: results.extend(self.worker.settle_all(self.pairs)))
+        return results
 
     def claims(self) -> list[Claim]:
         return self.side.claims("forward")
@@ -78,82 +78,82 @@ class Repair:
 def test_many_places_are_written_by_few_requests() -> None:
     repair = Repair()
     assert repair.settled() == [True] * COUNT
-    assert repair.there == repair.wanted
+    assert repair.actual == repair.expected
     assert repair.claims() == []
     assert repair.sent["transact_write_items"] == 2
     assert repair.sent["put_item"] == 2
     assert repair.sent["delete_item"] == 2
 
 
-def test_whoever_has_lost_the_row_of_its_claims_writes_nothing() -> None:
+def test_a_worker_that_lost_its_row_of_claims_writes_nothing() -> None:
     repair = Repair()
 
     def take(operation: str, request: dict[str, Any]) -> None:
         if operation == "transact_write_items":
-            for claim in {one.joint: one for one in repair.claims() if one.joint}.values():
+            for claim in {claim.joint: claim for claim in repair.claims() if claim.joint}.values():
                 repair.side.take_joint(claim)
 
     repair.before = take
     assert repair.settled() == [False] * COUNT
-    assert repair.there == []
+    assert repair.actual == []
     assert len(repair.claims()) == COUNT
     assert not any(claim.joint for claim in repair.claims())
 
 
 def test_a_place_of_another_item_does_not_hold_up_the_others() -> None:
-    """The place belongs to an item that has moved away, so its owner has to be looked at."""
+    """The place belongs to an item that has moved away, so the worker must read its owner."""
     repair = Repair()
     moved = item("moved", 7, to="elsewhere")
     repair.world.put_first([moved])
     repair.world.tables["to"].put({"pk": {"S": "at k00"}, "id": {"S": "moved"}, "n": {"N": "6"}})
     settled = repair.settled()
     assert settled[1:] == [True] * (COUNT - 1)
-    assert repair.there == repair.wanted
+    assert repair.actual == repair.expected
     owners = {claim.owner["id"]["S"] for claim in repair.claims()}
-    assert owners <= {"moved"}, "what was taken over is a claim of its earlier owner"
+    assert owners <= {"moved"}, "a place that was taken over is a claim of its earlier owner"
     assert repair.sent["transact_write_items"] <= 5
 
 
-def test_a_place_of_an_item_that_lies_there_rightly_is_left_alone() -> None:
+def test_a_repair_leaves_the_place_of_its_rightful_owner_alone() -> None:
     repair = Repair()
     for number, changed in ((0, "at k00"), (1, "elsewhere")):
         repair.world.put_first([item(f"other{number}", 7, to=f"at k0{number}")])
-        held = {"pk": {"S": f"at k0{number}"}, "id": {"S": f"other{number}"}, "n": {"N": "7"}}
-        repair.world.tables["to"].put(held)
+        image = {"pk": {"S": f"at k0{number}"}, "id": {"S": f"other{number}"}, "n": {"N": "7"}}
+        repair.world.tables["to"].put(image)
         repair.world.put_first([item(f"k0{number}", 1, to=changed)])
     settled = repair.settled()
     assert settled == [False] + [True] * (COUNT - 1), "a claim of the first one stays"
-    there = {one["pk"]["S"]: one["id"]["S"] for one in repair.there}
-    assert (there["at k00"], there["at k01"]) == ("other0", "other1")
+    owners = {image["pk"]["S"]: image["id"]["S"] for image in repair.actual}
+    assert (owners["at k00"], owners["at k01"]) == ("other0", "other1")
     assert ({"S": "k00"}, {"S": "at k00"}) in [
-        (one.owner["id"], one.place["pk"]) for one in repair.claims()
+        (claim.owner["id"], claim.place["pk"]) for claim in repair.claims()
     ], "two items want this place"
 
 
-def test_what_is_written_although_the_answer_was_lost_is_settled_after_a_look() -> None:
+def test_a_write_whose_answer_was_lost_is_settled_after_a_read() -> None:
     repair = Repair()
     fates = iter(["lost", "lost"])
     repair.fate = lambda operation, request: (
         next(fates, "well") if operation == "transact_write_items" else "well"
     )
-    began = repair.world.monotonic()
+    started = repair.world.monotonic()
     assert repair.settled() == [True] * COUNT
-    assert repair.world.monotonic() - began > PROMISED_SECONDS
-    assert (repair.there, repair.claims()) == (repair.wanted, [])
+    assert repair.world.monotonic() - started > PROMISED_SECONDS
+    assert (repair.actual, repair.claims()) == (repair.expected, [])
 
 
 @pytest.mark.parametrize("pairs_in_a_row", [1, 2])
 def test_claims_beyond_the_first_page_get_their_turn(pairs_in_a_row: int) -> None:
-    """All claims of the first page may be refused for ever, so the next turn reads the next page.
+    """Each turn reads the next page, since all claims of one page may be refused for ever.
 
-    Then the turns begin again, with the first page.
+    After the last page, the first one follows again.
     """
     world = ChaosWorld(random.Random(1))
     side = world.side()
     for row in range(MOST_CLAIMS + 1):
         owners = [{"id": {"S": f"k{row}-{number}"}} for number in range(pairs_in_a_row)]
         side.claim_together("forward", [(owner, {"pk": owner["id"]}) for owner in owners])
-    no_table: Any = None  # none is needed to choose claims
+    no_table: Any = None  # the choice of claims needs no table
     driver = Driver(
         "forward",
         Owned(),
@@ -172,29 +172,29 @@ def test_claims_beyond_the_first_page_get_their_turn(pairs_in_a_row: int) -> Non
 
 
 @pytest.mark.parametrize("refused", [{"k03"}, {f"k{number:02}" for number in range(COUNT)}])
-def test_an_item_that_dynamodb_refuses_gets_a_claim_of_its_own(refused: set[str]) -> None:
+def test_an_item_that_dynamodb_refuses_gets_a_separate_claim(refused: set[str]) -> None:
     repair = Repair()
 
     def refuse(operation: str, request: dict[str, Any]) -> None:
         parts = request.get("TransactItems", [])
         puts = [part["Put"]["Item"] for part in parts if "Put" in part]
-        codes = ["ValidationError" if one["id"]["S"] in refused else "None" for one in puts]
+        codes = ["ValidationError" if put["id"]["S"] in refused else "None" for put in puts]
         if "ValidationError" in codes:
             reasons = [{"Code": code} for code in (*codes, "None")]
-            told = {"Error": {"Code": "TransactionCanceledException"}}
-            raise ClientError({**told, "CancellationReasons": reasons}, "TransactWriteItems")
+            response: Any = {"Error": {"Code": "TransactionCanceledException"}}
+            raise ClientError({**response, "CancellationReasons": reasons}, "TransactWriteItems")
 
     repair.before = refuse
     settled = repair.settled()
-    names = [one["id"]["S"] for one in repair.sources]
+    names = [source["id"]["S"] for source in repair.sources]
     assert [name in refused for name in names] == [not is_settled for is_settled in settled]
-    assert {one.owner["id"]["S"] for one in repair.claims()} == refused
-    assert all(one.refusal and not one.joint for one in repair.claims())
-    assert len(repair.there) == COUNT - len(refused)
+    assert {claim.owner["id"]["S"] for claim in repair.claims()} == refused
+    assert all(claim.refusal and not claim.joint for claim in repair.claims())
+    assert len(repair.actual) == COUNT - len(refused)
 
 
 @pytest.mark.parametrize("killed_at", range(1, 7))
-def test_whoever_comes_after_a_killed_repair_settles_all_its_claims(killed_at: int) -> None:
+def test_the_successor_of_a_killed_repair_settles_all_its_claims(killed_at: int) -> None:
     repair = Repair()
     process = Process("killed")
     writes = Counter[str]()
@@ -212,8 +212,8 @@ def test_whoever_comes_after_a_killed_repair_settles_all_its_claims(killed_at: i
     repair.before = kill
     repair.world.schedule.spawn(act, process)
     repair.world.schedule.run()
-    noted = len(repair.claims())
-    assert noted == {1: 0, 2: 50}.get(killed_at, COUNT) or killed_at > 4
+    claim_count = len(repair.claims())
+    assert claim_count == {1: 0, 2: 50}.get(killed_at, COUNT) or killed_at > 4
     connection = repair.world.connection(lambda operation, request: "well")
     successor = repair.world.replicator("forward", connection, lambda key, places: None)
 
@@ -224,4 +224,4 @@ def test_whoever_comes_after_a_killed_repair_settles_all_its_claims(killed_at: i
 
     repair.run(follow)
     assert repair.claims() == []
-    assert len(repair.there) >= noted
+    assert len(repair.actual) >= claim_count

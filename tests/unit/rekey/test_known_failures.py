@@ -1,4 +1,4 @@
-"""rekey-protocol.md: what would notice each failure of other tools is there, by its name."""
+"""rekey-protocol.md: the tests and mutants that detect failures of other tools exist."""
 
 import ast
 import re
@@ -18,8 +18,8 @@ def test_each_row_of_the_table_is_read() -> None:
     assert len(ROWS) == len(lines) - 2 > 20
 
 
-@pytest.mark.parametrize(("whose", "what", "names"), ROWS, ids=[what for _, what, _ in ROWS])
-def test_each_failure_is_noticed(whose: str, what: str, names: str) -> None:
+@pytest.mark.parametrize(("tool", "failure", "names"), ROWS, ids=[row[1] for row in ROWS])
+def test_each_failure_is_detected(tool: str, failure: str, names: str) -> None:
     named = re.findall(r"`([^`]+)`", names)
     assert named
     for name in named:

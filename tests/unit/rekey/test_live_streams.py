@@ -1,4 +1,4 @@
-"""What the live suite asks of a stream: a service that is not so is found out."""
+"""The live suite's checks of a stream detect a service that behaves differently."""
 
 from typing import Any
 
@@ -12,8 +12,7 @@ TABLE = Fixture("kept-on", "kept", streams=True)
 
 
 class Service:
-    """A table with one shard, as far as the checks ask. late: whether reads show the item before;
-    swapped: whether two records of each round change places."""
+    """A table with one shard, perhaps with late reads or with two swapped records per round."""
 
     def __init__(self, late: bool = False, swapped: bool = False) -> None:
         self.late = late
@@ -30,16 +29,16 @@ class Service:
     def get_shard_iterator(self, **_: Any) -> Any:
         return {"ShardIterator": "next"}
 
-    def put_item(self, **given: Any) -> None:
-        item = given["Item"]
+    def put_item(self, **parameters: Any) -> None:
+        item = parameters["Item"]
         self.items.setdefault(item["pk"]["S"], [item]).append(item)
         self.waiting.append({"dynamodb": {"NewImage": item}})
 
-    def delete_item(self, **given: Any) -> None:
-        del self.items[given["Key"]["pk"]["S"]]
+    def delete_item(self, **parameters: Any) -> None:
+        del self.items[parameters["Key"]["pk"]["S"]]
 
-    def get_item(self, **given: Any) -> Any:
-        return {"Item": self.items[given["Key"]["pk"]["S"]][-2 if self.late else -1]}
+    def get_item(self, **parameters: Any) -> Any:
+        return {"Item": self.items[parameters["Key"]["pk"]["S"]][-2 if self.late else -1]}
 
     def get_records(self, **_: Any) -> Any:
         records, self.waiting = self.waiting, []
@@ -55,7 +54,7 @@ def failed(service: Service) -> list[str]:
     return [title.partition(" ")[0] for title in report.failed]
 
 
-def test_a_stream_as_it_should_be_passes() -> None:
+def test_a_correct_stream_passes() -> None:
     assert failed(Service()) == []
 
 
@@ -63,5 +62,5 @@ def test_a_stream_as_it_should_be_passes() -> None:
     ("service", "check"),
     [(Service(late=True), "stream-looks"), (Service(swapped=True), "stream-order")],
 )
-def test_a_stream_that_is_otherwise_fails(service: Service, check: str) -> None:
+def test_a_wrong_stream_fails(service: Service, check: str) -> None:
     assert failed(service) == [check]

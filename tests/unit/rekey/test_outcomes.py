@@ -1,4 +1,4 @@
-"""What a copy, a comparison and a change have come to, as a person is told."""
+"""The printed results of a copy, a comparison and a change."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ PAIR = Pair("Old", "New", {})
 CONTROL = Control(replicating=True)
 
 
-def test_a_copy_says_what_became_of_each_item() -> None:
+def test_a_copy_prints_the_outcomes_of_its_items() -> None:
     why = {"key": "0123456789abcdef", "why": "attribute 'day' is missing"}
     first, *rest = copied_lines(PAIR, {"there": 1, "copied": 2_000, "unmappable": 1}, [why])
     assert first == "2,002 items of Old -> New"
@@ -19,7 +19,7 @@ def test_a_copy_says_what_became_of_each_item() -> None:
     assert rest[-1].split(maxsplit=2) == ["unmappable", "0123456789ab", why["why"]]
 
 
-def test_a_comparison_names_what_must_not_be_even_if_there_is_none() -> None:
+def test_a_comparison_prints_the_counts_of_differences_even_if_they_are_zero() -> None:
     first, *rest = compared_lines(PAIR, {"source_items": 5, "destination_items": 5, "equal": 0})
     assert first == "5 items of Old and 5 of New, compared"
     assert [line.split()[:2] for line in rest] == [
@@ -29,32 +29,32 @@ def test_a_comparison_names_what_must_not_be_even_if_there_is_none() -> None:
     ]
 
 
-def test_it_says_whether_what_differed_was_put_right() -> None:
-    found = {"missing": 2, "surplus": 1, "in_flight": 4}
-    assert "3 differences left" in [*compared_lines(PAIR, found)][-1]
+def test_a_comparison_prints_whether_differences_were_repaired() -> None:
+    counts = {"missing": 2, "surplus": 1, "in_flight": 4}
+    assert "3 differences left" in [*compared_lines(PAIR, counts)][-1]
     unsettled = [*compared_lines(PAIR, {"in_flight": 4, "unsettled": 2})]
     assert "2 differences left" in unsettled[-1]
     assert any("verify with repair settles them" in line for line in unsettled)
-    repaired = [*compared_lines(PAIR, {**found, "repaired": 3})]
+    repaired = [*compared_lines(PAIR, {**counts, "repaired": 3})]
     assert "all repaired" in repaired[-1]
     assert any("no difference" in line for line in repaired)
 
 
-def test_a_change_is_told_by_its_stage_and_by_what_is_left_of_it() -> None:
+def test_a_change_prints_its_stage_and_the_remaining_seconds() -> None:
     control, now = CONTROL, 100.0
     stages = Stages(PAIR, lambda: control, lambda: now)
-    told = [stages()]
+    printed = [stages()]
     control = control.closed()
-    told.append(stages())
+    printed.append(stages())
     now += 12.0
-    told.append(stages())
+    printed.append(stages())
     control = control.froze()
-    told.append(stages())
+    printed.append(stages())
     control = replace(control.fenced().turned())
-    told.append(stages())
+    printed.append(stages())
     control = control.opened()
-    told.append(stages())
-    kinds, lines = [kind for kind, _ in told], [line for _, (line,) in told]
+    printed.append(stages())
+    kinds, lines = [kind for kind, _ in printed], [line for _, (line,) in printed]
     assert len(dict.fromkeys(kinds)) == 5, "each stage once, and the end"
     assert "gates" in lines[0]
     assert lines[1].endswith("30 s left")
@@ -64,7 +64,7 @@ def test_a_change_is_told_by_its_stage_and_by_what_is_left_of_it() -> None:
     assert lines[5] == "open: New serves"
 
 
-def test_who_serves_is_named() -> None:
+def test_the_serving_table_is_named() -> None:
     assert serves_line(PAIR, {"serving": "destination"}, 4.14) == (
         "New serves now; writes waited for 4.1 s."
     )

@@ -1,4 +1,4 @@
-"""What a plan says of items, by a trial: reasons, collisions, hot keys, dollars."""
+"""The figures of a plan from a trial on items: reasons, collisions, hot keys and dollars."""
 
 import random
 import shlex
@@ -31,7 +31,7 @@ TERABYTE = 1e12
 
 
 class ByPlace(TwoWays):
-    """The attribute `place` becomes the key; an item without it cannot be mapped."""
+    """A transform whose key is the attribute `place`; an item without it cannot be mapped."""
 
     source, destination = KeyNames("pk", "sk"), KeyNames("place")
     kind: Kind = "recoverable"
@@ -52,8 +52,8 @@ SOURCE = KeySpace((KeyAttribute("pk", "S"),), KeyAttribute("sk", "S"))
 NEW = KeySpace((KeyAttribute("gk", "S"),), KeyAttribute("gs", "S"))
 
 
-def asked(items: list[Item], *rules: dict[str, Any], table: Table = ORDERS) -> Question:
-    """Whether an index would do, for a template with these rules and the new key gk, gs."""
+def question_of(items: list[Item], *rules: dict[str, Any], table: Table = ORDERS) -> Question:
+    """Return whether an index would do, for a template with these rules and the new key gk, gs."""
     template = {"items": [*rules]}
     trial = Trial(load(template, SOURCE, NEW)).add(items)
     return index_question(trial, table, 1e6, 1e9, US_EAST_1)
@@ -74,32 +74,22 @@ RULE = {"name": "all", "match": {}, "set": {"gk": "T#{tenant}#{day}", "gs": "{pk
 
 
 def test_an_index_has_the_attributes_that_a_composed_key_is_made_of() -> None:
-    question = asked([order(1), order(2)], RULE)
+    question = question_of([order(1), order(2)], RULE)
     assert keys(question) == [("tenant", "HASH"), ("day", "HASH"), ("pk", "RANGE"), ("sk", "RANGE")]
     assert question.missing == ["gk", "gs"]
     assert question.needs == (
         "the items have the attributes of its key (tenant, day, pk, sk): UpdateTable makes it"
     )
     assert "equality condition on tenant and day, and takes conditions on pk" in question.notes[0]
-    ParamValidator().validate(
-        question.update,
-        botocore.session.get_session()
-        .get_service_model("dynamodb")
-        .operation_model("UpdateTable")
-        .input_shape,
-    )
-    assert shlex.split(question.command)[:5] == [
-        "aws",
-        "dynamodb",
-        "update-table",
-        "--table-name",
-        "Orders",
-    ]
+    service = botocore.session.get_session().get_service_model("dynamodb")
+    ParamValidator().validate(question.update, service.operation_model("UpdateTable").input_shape)
+    words = ["aws", "dynamodb", "update-table", "--table-name", "Orders"]
+    assert shlex.split(question.command)[:5] == words
 
 
 def test_the_index_finds_what_the_new_key_finds() -> None:
-    """In memory, as DynamoDB Local does not know indexes with several key attributes."""
-    question = asked([order(1)], RULE)
+    """The table is in memory, since DynamoDB Local has no indexes with several key attributes."""
+    question = question_of([order(1)], RULE)
     (create,) = question.update["GlobalSecondaryIndexUpdates"]
     table = Stored(
         {
@@ -109,8 +99,8 @@ def test_the_index_finds_what_the_new_key_finds() -> None:
         }
     )
     items = [order(number) for number in range(30)]
-    for each in items:
-        table.put(each)
+    for item in items:
+        table.put(item)
     (view,) = table.indexes.values()
     groups = Counter((i["tenant"]["S"], i["day"]["S"]) for i in view.items.values())
     assert sum(groups.values()) == len(items)
@@ -137,24 +127,24 @@ def test_the_index_finds_what_the_new_key_finds() -> None:
 def test_no_index_for_a_key_that_is_more_than_attributes(
     rule: dict[str, str], items: list[Item]
 ) -> None:
-    question = asked(items, {"name": "all", "match": {}, "set": rule})
+    question = question_of(items, {"name": "all", "match": {}, "set": rule})
     assert question.update == {}
     assert "must first be written to the items" in question.needs
 
 
-def test_a_variable_of_match_is_no_attribute_of_the_items() -> None:
+def test_a_variable_of_match_is_not_an_attribute_of_the_items() -> None:
     match = {"pk": "TENANT#{of}"}
     rule = {"name": "all", "match": match, "set": {"gk": "{of}", "gs": "{sk}"}}
-    assert asked([order(1, pk={"S": "TENANT#a"})], rule).update == {}
+    assert question_of([order(1, pk={"S": "TENANT#a"})], rule).update == {}
 
 
 def test_items_whose_attributes_have_several_types_or_are_missing_cannot_be_in_one_index() -> None:
     rule = {"name": "all", "match": {}, "set": {"gk": "{tenant}", "gs": "{total:N|str}#{pk}#{sk}"}}
-    assert asked([order(1)], rule).update == {}, "a filter makes another value of a number"
+    assert question_of([order(1)], rule).update == {}, "a filter makes another value of a number"
     rule = {"name": "all", "match": {}, "set": {"gk": "T#{tenant}", "gs": "{pk}#{sk}"}}
     mixed = [order(1), order(2, tenant={"N": "7"})]
-    assert asked(mixed, rule).update == {}
-    assert keys(asked([order(1), order(2)], rule))[0] == ("tenant", "HASH")
+    assert question_of(mixed, rule).update == {}
+    assert keys(question_of([order(1), order(2)], rule))[0] == ("tenant", "HASH")
 
 
 def test_rules_that_make_different_keys_have_no_index_in_common() -> None:
@@ -162,37 +152,30 @@ def test_rules_that_make_different_keys_have_no_index_in_common() -> None:
         keys = {"gk": f"{tag}#{{tenant}}", "gs": "{pk}#{sk}", "kind": name}
         return {"name": name, "match": {"sk": name}, "set": keys}
 
-    assert asked([order(1, sk={"S": "a"})], rule("a", "A"), rule("b", "B")).update == {}
-    assert asked([order(1, sk={"S": "a"})], rule("a", "A"), rule("b", "A")).update != {}
+    assert question_of([order(1, sk={"S": "a"})], rule("a", "A"), rule("b", "B")).update == {}
+    assert question_of([order(1, sk={"S": "a"})], rule("a", "A"), rule("b", "A")).update != {}
 
 
 def test_an_index_that_the_table_has_already_is_named() -> None:
-    entry = {
-        "IndexName": "by-tenant",
-        "KeySchema": [
-            {"AttributeName": name, "KeyType": kind}
-            for name, kind in (
-                ("tenant", "HASH"),
-                ("day", "HASH"),
-                ("pk", "RANGE"),
-                ("sk", "RANGE"),
-            )
-        ],
-    }
+    kinds = {"tenant": "HASH", "day": "HASH", "pk": "RANGE", "sk": "RANGE"}
+    schema = [{"AttributeName": name, "KeyType": kind} for name, kind in kinds.items()]
+    entry = {"IndexName": "by-tenant", "KeySchema": schema}
     table = replace(ORDERS, description={**ORDERS.description, "GlobalSecondaryIndexes": [entry]})
-    question = asked([order(1)], RULE, table=table)
+    question = question_of([order(1)], RULE, table=table)
     assert question.update == {}
     assert question.needs == "the index by-tenant has this key already"
-    taken = {**entry, "IndexName": "by-tenant-day-pk-sk", "KeySchema": entry["KeySchema"][:1]}
-    table = replace(ORDERS, description={**ORDERS.description, "GlobalSecondaryIndexes": [taken]})
-    (create,) = asked([order(1)], RULE, table=table).update["GlobalSecondaryIndexUpdates"]
+    same_name = {**entry, "IndexName": "by-tenant-day-pk-sk", "KeySchema": entry["KeySchema"][:1]}
+    table = replace(
+        ORDERS, description={**ORDERS.description, "GlobalSecondaryIndexes": [same_name]}
+    )
+    (create,) = question_of([order(1)], RULE, table=table).update["GlobalSecondaryIndexUpdates"]
     assert create["Create"]["IndexName"] == "by-tenant-day-pk-sk-2"
 
 
 def item(pk: int, sk: int, place: str | None, size: int = 0) -> Item:
-    own = {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}
-    filled = {"filling": {"S": "x" * size}} if size else {}
-    return {**own, **filled, **({} if place is None else {"place": {"S": place}})}
+    key = {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}
+    filling = {"filling": {"S": "x" * size}} if size else {}
+    return {**key, **filling, **({} if place is None else {"place": {"S": place}})}
 
 
 def tried(items: list[Item], **more: object) -> Trial:
@@ -205,12 +188,12 @@ def test_reasons_are_counted_and_hold_no_values() -> None:
     assert trial.unmappable == {"it has no place": 2}
 
 
-def test_of_items_that_cannot_be_mapped_nobody_knows_whether_they_have_the_new_key() -> None:
+def test_items_that_cannot_be_mapped_count_as_items_without_the_new_key() -> None:
     assert index_question(tried([item(1, 1, "a")]), ORDERS, 1, 1, US_EAST_1).missing == []
     assert index_question(tried([item(1, 1, None)]), ORDERS, 1, 1, US_EAST_1).missing == ["place"]
 
 
-def test_pairs_of_one_collection_and_of_two_are_told_apart() -> None:
+def test_pairs_within_a_collection_and_across_collections_are_counted_separately() -> None:
     trial = tried([item(1, 1, "a"), item(1, 2, "a"), item(2, 1, "a"), item(3, 1, "b")])
     assert trial.pairs == (1, 2)
 
@@ -219,16 +202,15 @@ def test_estimates_of_collisions_are_right_on_average_and_their_limits_hold() ->
     chance = random.Random(3)
     items = [item(pk, sk, str(chance.randrange(900))) for pk in range(200) for sk in range(3)]
     truth = sum(tried(items).pairs)
-    found, held = [], 0
+    estimates, correct_limits = [], 0
     for _ in range(200):
-        drawn = [pk for pk in range(200) if chance.random() < 0.2]
-        share = 0.2
-        sample = [one for one in items if int(one["pk"]["S"]) in drawn]
-        guess = estimated(tried(sample), share)
-        found.append(guess["pairs"])
-        held += guess["at_most"] is not None and guess["at_most"] >= truth
-    assert sum(found) / len(found) == pytest.approx(truth, rel=0.15)
-    assert held >= 190
+        sampled_keys = [pk for pk in range(200) if chance.random() < 0.2]
+        sample = [item for item in items if int(item["pk"]["S"]) in sampled_keys]
+        estimate = estimated(tried(sample), 0.2)
+        estimates.append(estimate["pairs"])
+        correct_limits += estimate["at_most"] is not None and estimate["at_most"] >= truth
+    assert sum(estimates) / len(estimates) == pytest.approx(truth, rel=0.15)
+    assert correct_limits >= 190
 
 
 @few()
@@ -240,14 +222,14 @@ def test_a_tally_counts_every_pair(places: list[int]) -> None:
         assert counted.pairs() == sum(n * (n - 1) // 2 for n in Counter(places).values())
 
 
-def test_numbers_that_are_written_otherwise_are_one_place() -> None:
+def test_different_forms_of_a_number_are_one_place() -> None:
     with tally() as counted:
         for number in ("1", "1.0", "1E0"):
             counted.add({"place": {"N": number}})
         assert counted.pairs() == 3
 
 
-def test_a_key_is_hot_by_its_share_and_not_in_a_handful_of_items() -> None:
+def test_a_key_is_hot_if_its_share_of_many_items_is_large() -> None:
     few = tried([item(n, 1, "a") for n in range(10)])
     many = tried([item(n, 1, "a" if n < 30 else str(n)) for n in range(300)])
     assert hot_keys(few) == []
@@ -255,18 +237,18 @@ def test_a_key_is_hot_by_its_share_and_not_in_a_handful_of_items() -> None:
 
 
 @pytest.mark.parametrize(("size", "dollars"), [(250, 2_607), (1_000, 687), (4_000, 676)])
-def test_dollars_of_a_terabyte_are_those_of_the_formulas(size: int, dollars: float) -> None:
-    """Of 10**12 bytes: scan, put and second look, without Lambda, which is a fortieth at most."""
+def test_the_dollars_for_a_terabyte_follow_the_formulas(size: int, dollars: float) -> None:
+    """The formulas cover scan, put and second look, but not Lambda (at most a fortieth)."""
     overhead = 24  # names, keys and the place
     trial = tried([item(n % 10, n % 10, f"{n:05}", size - overhead) for n in range(50)])
     assert trial.bytes_before / 50 == pytest.approx(size, abs=3)
-    told = costs(trial, TERABYTE / size, TERABYTE, US_EAST_1)
-    assert told["backfill"]["dollars"] == pytest.approx(dollars, rel=0.04)
-    assert told["verify"]["dollars"] == pytest.approx(62, rel=0.04)
-    assert told["export_import"]["dollars"] == 250
-    assert told["bulk_put"]["dollars"] is None
+    estimate = costs(trial, TERABYTE / size, TERABYTE, US_EAST_1)
+    assert estimate["backfill"]["dollars"] == pytest.approx(dollars, rel=0.04)
+    assert estimate["verify"]["dollars"] == pytest.approx(62, rel=0.04)
+    assert estimate["export_import"]["dollars"] == 250
+    assert estimate["bulk_put"]["dollars"] is None
     for word in ("condition", "1,024", "global table", "in the meantime", "price"):
-        assert word in told["bulk_put"]["says"]
+        assert word in estimate["bulk_put"]["says"]
 
 
 def test_puts_pay_for_each_index_that_an_item_enters() -> None:
@@ -282,5 +264,5 @@ def test_puts_pay_for_each_index_that_an_item_enters() -> None:
 def test_a_copy_writes_no_faster_than_the_capacity_of_the_table(units: int | None, rate: int):
     throughput = units and {"ReadCapacityUnits": 5, "WriteCapacityUnits": units}
     items = [item(n, 1, str(n)) for n in range(10)]
-    told = costs(tried(items), 7e6, 1e9, US_EAST_1, throughput=throughput)["backfill"]
-    assert (told["write_rate"], told["seconds"]) == (rate, 7e6 / rate)
+    estimate = costs(tried(items), 7e6, 1e9, US_EAST_1, throughput=throughput)["backfill"]
+    assert (estimate["write_rate"], estimate["seconds"]) == (rate, 7e6 / rate)

@@ -1,4 +1,4 @@
-"""What the functions gave up is settled by them, message by message, and then leaves the queue."""
+"""A redrive sends each message of the failure queue to the function and deletes settled ones."""
 
 import io
 import json
@@ -15,7 +15,7 @@ OURS = {"rekey": "New", "direction": "forward", "key": {"id": {"S": "s"}}, "plac
 
 
 class Queue:
-    """Messages that stay until they are deleted, and are brought again and again."""
+    """A queue whose messages are received again and again until they are deleted."""
 
     def __init__(self, *bodies: str) -> None:
         self.bodies = dict(enumerate(bodies))
@@ -24,11 +24,11 @@ class Queue:
         return {"QueueUrl": f"https://{QueueName}"}
 
     def receive_message(self, **_: Any) -> dict[str, Any]:
-        told = [
+        messages = [
             {"MessageId": str(number), "ReceiptHandle": str(number), "Body": body}
             for number, body in self.bodies.items()
         ]
-        return {"Messages": told}
+        return {"Messages": messages}
 
     def delete_message(self, QueueUrl: str, ReceiptHandle: str) -> None:  # noqa: N803
         assert QueueUrl == "https://failures"
@@ -36,18 +36,18 @@ class Queue:
 
 
 class Function:
-    """Answers from a list; None is an error of its own."""
+    """A function with a list of answers, of which None is an unhandled error."""
 
     def __init__(self, *answers: str | None) -> None:
         self.answers = list(answers)
-        self.asked: list[dict[str, Any]] = []
+        self.payloads: list[dict[str, Any]] = []
 
     def invoke(self, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803
-        self.asked.append(json.loads(Payload))
+        self.payloads.append(json.loads(Payload))
         why = self.answers.pop(0)
         if why is None:
-            told = io.BytesIO(b'{"errorType": "Timeout"}')
-            return {"FunctionError": "Unhandled", "Payload": told}
+            error = io.BytesIO(b'{"errorType": "Timeout"}')
+            return {"FunctionError": "Unhandled", "Payload": error}
         return {"Payload": io.BytesIO(json.dumps({"why_not": why}).encode())}
 
 
@@ -58,27 +58,27 @@ def redrive(function: Any, queue: Any) -> Redriven:
     ).redrive()
 
 
-def test_what_is_settled_leaves_the_queue_and_all_else_stays() -> None:
+def test_settled_messages_leave_the_queue_and_the_others_stay() -> None:
     bodies = [
-        json.dumps(one)
-        for one in (OURS, {**OURS, "direction": "reverse"}, {**OURS, "rekey": "Other"}, ["no"])
+        json.dumps(body)
+        for body in (OURS, {**OURS, "direction": "reverse"}, {**OURS, "rekey": "Other"}, ["no"])
     ]
     queue = Queue(*bodies, "no JSON", bodies[0])
     function = Function("", "it stays a claim", None)
-    done = redrive(function, queue)
-    assert done == Redriven(1, 2, 3, "the function failed (Timeout)")
+    result = redrive(function, queue)
+    assert result == Redriven(1, 2, 3, "the function failed (Timeout)")
     assert [*queue.bodies] == [1, 2, 3, 4, 5]
-    assert function.asked == [OURS, {**OURS, "direction": "reverse"}, OURS]
+    assert function.payloads == [OURS, {**OURS, "direction": "reverse"}, OURS]
 
 
 @pytest.mark.parametrize(
     ("code", "status"),
     [("CodeArtifactUserPendingException", 409), ("ResourceNotReadyException", 502)],
 )
-def test_a_function_that_was_idle_is_asked_again_for_a_while(
+def test_an_idle_function_is_retried_for_a_while(
     code: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As before a rollback, after weeks without a write. Each random wait has its mean length."""
+    """A function can be idle before a rollback. Each random wait has its mean length here."""
     monkeypatch.setattr("random.uniform", lambda low, high: (low + high) / 2)
     refusal: Any = {
         "Error": {"Code": code, "Message": "It will be ready to invoke shortly."},
@@ -90,10 +90,10 @@ def test_a_function_that_was_idle_is_asked_again_for_a_while(
     class Idle(Function):
         ready_after = 40.0
 
-        def invoke(self, **given: Any) -> dict[str, Any]:
+        def invoke(self, **parameters: Any) -> dict[str, Any]:
             if sum(waited) < self.ready_after:
                 raise ClientError(refusal, "Invoke")
-            return super().invoke(**given)
+            return super().invoke(**parameters)
 
     function = Idle("")
     pair = Pair("Old", "New", {})
@@ -106,7 +106,7 @@ def test_a_function_that_was_idle_is_asked_again_for_a_while(
     assert 60 < sum(waited) < 300
 
 
-def test_a_queue_that_may_not_be_read_is_told() -> None:
+def test_a_queue_without_permission_raises_an_error() -> None:
     class Shut(Queue):
         def receive_message(self, **_: Any) -> dict[str, Any]:
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "Receive")

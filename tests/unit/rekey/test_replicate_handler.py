@@ -1,4 +1,4 @@
-"""Replicate's handler: which pair a stream is of, what is told of a batch, and that no key is."""
+"""The handler of Replicate finds the pair of a stream, and reports a batch without its keys."""
 
 from typing import Any
 
@@ -59,39 +59,38 @@ def records() -> dict[str, Any]:
     return {"Records": [{"eventSourceARN": STREAM, "dynamodb": {"Keys": {"pk": {"S": SECRET}}}}]}
 
 
-def test_a_batch_is_counted_by_its_direction_and_no_key_is_told(
+def use(replicator: FakeReplicator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
+    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
+
+
+def test_a_batch_is_counted_and_its_keys_are_not_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    replicator = FakeReplicator()
-    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
+    use(FakeReplicator(), monkeypatch)
     assert replicate.handler(records(), Context()) is None
     printed = capsys.readouterr().out
     assert SECRET not in printed + str([vars(record) for record in caplog.records])
-    counted = metrics_in("\n".join(line for line in printed.splitlines() if '"_aws"' in line))
-    assert counted["ReplicationLag", ""] == 1.5
-    assert counted["RecordsReplicated", ""] == 2
-    assert counted["ClaimsLeft", ""] == 1
+    metrics = metrics_in("\n".join(line for line in printed.splitlines() if '"_aws"' in line))
+    assert metrics["ReplicationLag", ""] == 1.5
+    assert metrics["RecordsReplicated", ""] == 2
+    assert metrics["ClaimsLeft", ""] == 1
 
 
 def test_a_batch_that_fails_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing = FakeReplicator(RuntimeError("no"))
-    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: failing)
+    use(FakeReplicator(RuntimeError("no")), monkeypatch)
     with pytest.raises(RuntimeError):
         replicate.handler(records(), Context())
 
 
-def test_a_message_of_the_failure_queue_is_worked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its body is the function's input: so nobody needs the stream, which forgets in a day."""
-    replicator = FakeReplicator()
+def test_a_message_of_the_failure_queue_is_processed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message is the function's input, so it does not need the stream, which keeps one day."""
+    use(FakeReplicator(), monkeypatch)
     arn = {"LatestStreamArn": STREAM, "StreamSpecification": {"StreamEnabled": True}}
     monkeypatch.setattr(replicate, "_connection", lambda: None)
     monkeypatch.setattr(replicate, "look_up", lambda connection, name: Table(name, arn))
-    monkeypatch.setattr(replicate, "_plan_of", lambda stream, moment: "a plan")
-    monkeypatch.setattr(replicate, "_replicator_of", lambda stream, plan: replicator)
     message = {"rekey": "Orders-2", "direction": "reverse"}
     key = {"key": {"pk": {"S": SECRET}}, "places": [{"id": {"B": "YQ=="}}]}
     assert replicate.handler({**message, **key}, Context()) == {"why_not": ""}
@@ -99,7 +98,7 @@ def test_a_message_of_the_failure_queue_is_worked_again(monkeypatch: pytest.Monk
 
 
 def test_the_worker_follows_streams_by_settings_of_its_own() -> None:
-    """A repeat has to begin with the record with which the batch began that was killed."""
+    """A repeat must begin with the first record of the killed batch."""
     lambdas = FakeLambda()
     mappings = Mappings(lambdas, WORKER, "arn:aws:sqs:us-east-1:111122223333:failures", SETTINGS)
     assert not mappings.attach(STREAM)

@@ -1,4 +1,4 @@
-"""What a router does by the control item, in virtual time."""
+"""A router follows the control item, in virtual time."""
 
 import random
 import subprocess
@@ -19,7 +19,7 @@ from testing.rekey_side import SideInMemory
 from testing.virtual_time import EPOCH, VirtualClock
 
 
-class Fixture:
+class World:
     def __init__(self, **more) -> None:
         self.clock = VirtualClock()
         self.side = SideInMemory()
@@ -55,24 +55,24 @@ class Fixture:
 
 
 @pytest.fixture
-def world() -> Fixture:
-    return Fixture()
+def world() -> World:
+    return World()
 
 
-def test_reads_and_writes_go_to_the_table_that_serves(world: Fixture) -> None:
+def test_reads_and_writes_go_to_the_table_that_serves(world: World) -> None:
     assert (world.read(), world.write()) == ("old", "old")
     world.set(serving="destination")
     world.run(lambda: world.clock.sleep(16))
     assert (world.read(), world.write()) == ("new", "new")
 
 
-def test_the_new_table_s_own_name_is_told_to_be_no_side_table() -> None:
-    """Else its first call would say that some key was not given a value."""
+def test_the_name_of_the_new_table_is_refused_in_place_of_a_side_table() -> None:
+    """Otherwise the error of its first call would be about a key without a value."""
     with pytest.raises(ValueError, match="'Orders' is not a side table"):
         Router("Orders", clients=())
 
 
-def test_one_look_serves_a_quarter_of_the_lease(world: Fixture) -> None:
+def test_one_look_serves_a_quarter_of_the_lease(world: World) -> None:
     def use() -> None:
         for _ in range(75):
             world.write()
@@ -83,12 +83,12 @@ def test_one_look_serves_a_quarter_of_the_lease(world: Fixture) -> None:
 
 
 @pytest.mark.parametrize(("stage", "table"), [("frozen", "old"), ("fenced", "old")])
-def test_reads_go_on_while_writes_are_frozen(world: Fixture, stage, table) -> None:
+def test_reads_go_on_while_writes_are_frozen(world: World, stage, table) -> None:
     world.set(stage=stage)
     assert world.read() == table
 
 
-def test_a_frozen_write_waits_and_goes_to_the_new_table(world: Fixture) -> None:
+def test_a_frozen_write_waits_and_goes_to_the_new_table(world: World) -> None:
     world.set(stage="frozen")
 
     def cut_over() -> None:
@@ -103,7 +103,7 @@ def test_a_frozen_write_waits_and_goes_to_the_new_table(world: Fixture) -> None:
 
 
 def test_a_write_gives_up_at_its_time_out_and_says_that_nothing_was_written() -> None:
-    world = Fixture(patience=5.0)  # raised to what a freeze may take
+    world = World(patience=5.0)  # raised to what a freeze may take
     world.set(stage="frozen", freeze_limit=60.0)
     world.side.swap = lambda old, new: False  # type: ignore[method-assign]
     with pytest.raises(WritesFrozen, match="nothing was written"):
@@ -112,8 +112,8 @@ def test_a_write_gives_up_at_its_time_out_and_says_that_nothing_was_written() ->
     assert world.clock.time() - EPOCH == pytest.approx(63.0, abs=1.2)
 
 
-def test_a_read_that_outlives_a_cutover_is_made_again(world: Fixture) -> None:
-    """What it has returned may be older than what others have written to the new table since."""
+def test_a_read_that_outlives_a_cutover_is_made_again(world: World) -> None:
+    """Its result may be older than what others have written to the new table since then."""
 
     def cut_over() -> None:
         world.clock.sleep(20)
@@ -126,21 +126,21 @@ def test_a_read_that_outlives_a_cutover_is_made_again(world: Fixture) -> None:
     assert world.calls[0] == ("read", "old")
 
 
-def test_a_read_that_outlives_the_lease_counts_if_nothing_has_turned(world: Fixture) -> None:
+def test_a_read_that_outlives_the_lease_counts_if_nothing_has_turned(world: World) -> None:
     world.run(lambda: world.read(31))
     assert world.calls == [("read", "old")]
 
 
-def test_a_freeze_that_nobody_ends_is_called_off_by_the_router(world: Fixture) -> None:
+def test_the_router_calls_off_a_freeze_that_nobody_ends(world: World) -> None:
     world.set(stage="frozen")
-    began = world.clock.time()
+    started = world.clock.time()
     assert world.run(world.write) == ["old"]
     assert world.side.item.stage == "open"
     assert world.router.usage.counters["called_off"] == 1
-    assert world.clock.time() - began <= 13.0  # freeze_limit + 3 s
+    assert world.clock.time() - started <= 13.0  # freeze_limit + 3 s
 
 
-def test_routers_that_call_off_together_do_it_once(world: Fixture) -> None:
+def test_routers_that_call_off_together_do_it_once(world: World) -> None:
     others = [Router(world.side, clients=(), clock=world.clock) for _ in range(5)]
     world.set(stage="frozen")
     revision = world.side.item.revision
@@ -152,13 +152,13 @@ def test_routers_that_call_off_together_do_it_once(world: Fixture) -> None:
     assert world.side.item.revision == revision + 1
 
 
-def test_a_change_that_stays_turned_is_opened_by_the_router(world: Fixture) -> None:
+def test_a_change_that_stays_turned_is_opened_by_the_router(world: World) -> None:
     world.set(stage="turned", serving="destination")
     assert world.run(world.write) == ["new"]
     assert world.side.item.stage == "open"
 
 
-def test_what_may_not_be_swapped_does_not_keep_from_reading(world: Fixture) -> None:
+def test_reads_work_if_the_control_item_cannot_be_swapped(world: World) -> None:
     world.set(stage="frozen")
 
     def refuse(request: str) -> None:
@@ -171,11 +171,11 @@ def test_what_may_not_be_swapped_does_not_keep_from_reading(world: Fixture) -> N
     assert world.read() == "old"
 
 
-def test_a_write_that_outlives_the_lease_counts_if_nothing_has_changed(world: Fixture) -> None:
+def test_a_write_that_outlives_the_lease_counts_if_nothing_has_changed(world: World) -> None:
     assert world.run(lambda: world.write(seconds=100)) == ["old"]
 
 
-def test_a_write_that_outlives_a_cutover_is_not_acknowledged(world: Fixture) -> None:
+def test_a_write_that_outlives_a_cutover_is_not_acknowledged(world: World) -> None:
     def cut_over() -> None:
         world.clock.sleep(40)
         for _ in range(4):
@@ -185,7 +185,7 @@ def test_a_write_that_outlives_a_cutover_is_not_acknowledged(world: Fixture) -> 
         world.run(lambda: world.write(seconds=100), cut_over)
 
 
-def test_a_write_that_outlives_a_freeze_is_not_acknowledged_meanwhile(world: Fixture) -> None:
+def test_a_write_that_outlives_the_start_of_a_freeze_is_not_acknowledged(world: World) -> None:
     def freeze() -> None:
         world.clock.sleep(40)
         world.set(stage="frozen")
@@ -194,16 +194,16 @@ def test_a_write_that_outlives_a_freeze_is_not_acknowledged_meanwhile(world: Fix
         world.run(lambda: world.write(seconds=42), freeze)
 
 
-class OfTheirs(Exception):
-    """As of a condition that has failed, or of an item that was not there."""
+class ApplicationError(Exception):
+    """An error of the application's function, such as a failed condition or a missing item."""
 
 
-def late(world: Fixture, turns: bool):
-    """One who answers by it after the lease; and meanwhile another table serves, if it turns."""
+def late(world: World, turns: bool):
+    """Return a function that raises after the lease, and one that changes the table before."""
 
     def fail() -> str:
         world.clock.sleep(100)
-        raise OfTheirs
+        raise ApplicationError
 
     def cut_over() -> None:
         world.clock.sleep(40)
@@ -213,28 +213,26 @@ def late(world: Fixture, turns: bool):
     return fail, cut_over
 
 
-def test_what_a_write_raises_too_late_is_not_passed_on_as_what_the_table_says(
-    world: Fixture,
-) -> None:
+def test_an_error_of_a_write_that_outlives_a_cutover_is_not_passed_on(world: World) -> None:
     fail, cut_over = late(world, turns=True)
     with pytest.raises(WriteUncertain):
         world.run(lambda: world.router.write(old=fail, new=lambda: "new"), cut_over)
 
 
-def test_a_read_that_raises_after_a_cutover_is_made_again(world: Fixture) -> None:
+def test_a_read_that_raises_after_a_cutover_is_made_again(world: World) -> None:
     fail, cut_over = late(world, turns=True)
     answers = world.run(lambda: world.router.read(old=fail, new=lambda: "new"), cut_over)
     assert answers == ["new", None]
 
 
 @pytest.mark.parametrize("kind", ["read", "write"])
-def test_what_is_raised_late_goes_through_if_nothing_has_turned(world: Fixture, kind: str) -> None:
+def test_a_late_error_is_passed_on_if_nothing_has_turned(world: World, kind: str) -> None:
     fail, nothing = late(world, turns=False)
-    with pytest.raises(OfTheirs):
+    with pytest.raises(ApplicationError):
         world.run(lambda: getattr(world.router, kind)(old=fail, new=lambda: "new"), nothing)
 
 
-def test_a_look_that_fails_matters_only_when_the_view_has_ended(world: Fixture) -> None:
+def test_a_look_that_fails_matters_only_when_the_view_has_ended(world: World) -> None:
     assert world.write() == "old"
 
     def refuse(request: str) -> None:
@@ -248,13 +246,13 @@ def test_a_look_that_fails_matters_only_when_the_view_has_ended(world: Fixture) 
         world.write()
 
 
-def test_threads_share_one_look(world: Fixture) -> None:
+def test_threads_share_one_look(world: World) -> None:
     world.side.before = lambda request: world.clock.sleep(0.5)
     assert world.run(*[world.read] * 8) == ["old"] * 8
     assert world.router.usage.counters["looks"] == 1
 
 
-def test_a_wall_clock_that_jumps_as_after_a_freeze_ends_the_view(world: Fixture) -> None:
+def test_a_jump_of_the_wall_clock_ends_the_view(world: World) -> None:
     world.write()
     world.set(serving="destination")
     thawed = world.clock.time() + 3_600
@@ -262,19 +260,19 @@ def test_a_wall_clock_that_jumps_as_after_a_freeze_ends_the_view(world: Fixture)
     assert world.write() == "new"
 
 
-def test_each_router_reports_itself_once_a_revision_and_again_in_time(world: Fixture) -> None:
+def test_a_router_reports_once_per_revision_and_before_its_report_expires(world: World) -> None:
     world.write()
-    (told,) = world.side.reports.values()
-    assert told["revision"] == 0
-    assert told["until"] > world.clock.time() + 30
+    (report,) = world.side.reports.values()
+    assert report["revision"] == 0
+    assert report["until"] > world.clock.time() + 30
     world.set(stage="closing")
     world.run(lambda: world.clock.sleep(16))
     world.write()
     assert next(iter(world.side.reports.values()))["revision"] == 1
 
 
-def test_writes_are_taken_for_unbroken_only_if_no_two_turns_fit_between() -> None:
-    """By all sequences of changes from where writes are taken."""
+def test_a_write_counts_as_unbroken_only_if_no_two_turns_fit_into_it() -> None:
+    """Check all sequences of changes that begin with a stage that takes writes."""
     fewest = 99
     todo = {(Control(), 0)} | {(Control().closed(), 0)}
     for length in range(1, 12):
@@ -296,7 +294,7 @@ def test_writes_are_taken_for_unbroken_only_if_no_two_turns_fit_between() -> Non
     assert not held_for_writes(Control(), Control(serving="destination", revision=4))
 
 
-def test_reads_are_taken_for_unbroken_only_if_no_two_turns_fit_between() -> None:
+def test_a_read_counts_as_unbroken_only_if_no_turn_fits_into_it() -> None:
     before = Control().closed().froze().fenced()
     assert held_for_reads(before, before.aborted().closed().froze())
     assert not held_for_reads(before, before.turned())
@@ -315,8 +313,8 @@ def test_the_router_needs_neither_click_nor_rich_and_pure_modules_need_no_aws() 
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_shadow_reads_have_come_to_is_told_with_the_lease(world: Fixture) -> None:
-    """`keyhop rekey shadow` goes by it."""
+def test_the_router_reports_the_result_of_shadow_reads(world: World) -> None:
+    """`keyhop rekey shadow` shows this result."""
     world.set(shadow=1.0)
 
     def use() -> None:
@@ -325,5 +323,5 @@ def test_what_shadow_reads_have_come_to_is_told_with_the_lease(world: Fixture) -
             world.clock.sleep(0.5)
 
     world.run(use)
-    (told,) = world.side.reports.values()
-    assert told["shadow_real"] > 0, "the two tables differ for good"
+    (report,) = world.side.reports.values()
+    assert report["shadow_real"] > 0, "the two tables differ permanently"

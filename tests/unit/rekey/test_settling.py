@@ -1,4 +1,4 @@
-"""Stragglers that are many, that have no form in the other table, and that are noted meanwhile."""
+"""The settling of many stragglers, of stragglers without an image, and of late stragglers."""
 
 import random
 from collections import Counter
@@ -24,11 +24,11 @@ from testing.rekey_owned import Owned
 from testing.rekey_tasks import looked_at
 from testing.simulation.schedule import Process
 from tests.unit.rekey.chaos_world import ChaosWorld
-from tests.unit.rekey.pair import Pair, acted, item
+from tests.unit.rekey.pair import Pair, item, with_workers
 
 
-@acted
-def test_of_many_stragglers_each_is_marked_when_both_tables_agree(pair: Pair) -> None:
+@with_workers
+def test_each_of_many_stragglers_is_marked_when_both_tables_agree(pair: Pair) -> None:
     for number in range(130):
         pair.put_old(item(f"k{number:03}", 1))
     pair.world.sleep(8.0)
@@ -43,15 +43,13 @@ def test_of_many_stragglers_each_is_marked_when_both_tables_agree(pair: Pair) ->
     for number in range(6):
         pair.put_old(item("other", number))
         pair.world.sleep(20.0)
-    left = {one.key["id"]["S"] for one in pair.side.unsettled()}
-    assert "k000" in left
-    assert left.isdisjoint({"k128", "k129"})
+    unsettled = {straggler.key["id"]["S"] for straggler in pair.side.unsettled()}
+    assert "k000" in unsettled
+    assert unsettled.isdisjoint({"k128", "k129"})
 
 
-@acted
-def test_a_straggler_without_a_form_in_the_other_table_is_not_settled_in_name_only(
-    pair: Pair,
-) -> None:
+@with_workers
+def test_a_straggler_without_an_image_is_settled_only_after_its_item_is_deleted(pair: Pair) -> None:
     pair.write(item("a", 1))
     pair.write(item("b", 1))
     pair.world.sleep(8.0)
@@ -69,11 +67,11 @@ def test_a_straggler_without_a_form_in_the_other_table_is_not_settled_in_name_on
         pair.delete_old(key)
     pair.world.sleep(20.0)
     assert pair.change("source", accept=("stragglers",)).action == "done"
-    assert {key: one["n"] for key, one in pair.old.items()} == {"b": {"N": "1"}}
+    assert {key: old["n"] for key, old in pair.old.items()} == {"b": {"N": "1"}}
 
 
 def test_nothing_turns_if_a_straggler_is_settled_while_the_evidence_is_collected() -> None:
-    """Another process settles it, between two looks at the side table."""
+    """Another process settles it between two reads of the side table."""
     claims: list[str] = []
     stragglers = ["one"]
 
@@ -82,14 +80,14 @@ def test_nothing_turns_if_a_straggler_is_settled_while_the_evidence_is_collected
             return []
 
         def claims(self, direction: str, most: int) -> list[str]:
-            found = list(claims)
+            current = list(claims)
             settle()
-            return found
+            return current
 
         def unsettled(self, most: int) -> list[str]:
-            found = list(stragglers)
+            current = list(stragglers)
             settle()
-            return found
+            return current
 
     def settle() -> None:
         claims[:] = ["of one"]
@@ -101,7 +99,7 @@ def test_nothing_turns_if_a_straggler_is_settled_while_the_evidence_is_collected
     assert control.following(evidence)[0] is None
 
 
-def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> None:
+def test_a_repair_leaves_a_straggler_alone_that_is_recorded_during_it() -> None:
     count = 3 * REPAIRS_AT_ONCE
     places: list[Any] = [{"pk": {"S": f"p{number}"}} for number in range(count)]
     settled: list[str] = []
@@ -112,12 +110,12 @@ def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> Non
 
     class Wrong:
         def items(self, keys: Any) -> dict[str, Any]:
-            there = {place["pk"]["S"]: {**place, "id": {"S": place["pk"]["S"]}} for place in places}
-            return {key_text(k): there[k["pk"]["S"]] for k in keys if k["pk"]["S"] not in settled}
+            items = {place["pk"]["S"]: {**place, "id": {"S": place["pk"]["S"]}} for place in places}
+            return {key_text(k): items[k["pk"]["S"]] for k in keys if k["pk"]["S"] not in settled}
 
     def may_settle(candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The last place is noted when the first ones are settled."""
-        return [one for one in candidates if not settled or one.place != places[-1]]
+        """Leave out the last place after the first ones are settled."""
+        return [each for each in candidates if not settled or each.place != places[-1]]
 
     def settle(pairs: Any) -> list[bool]:
         settled.extend(place["pk"]["S"] for _, place in pairs)
@@ -132,13 +130,13 @@ def test_a_straggler_that_is_noted_while_a_verify_repairs_is_left_alone() -> Non
     assert counts[REPAIRED] == count - 1
 
 
-@acted
-def test_nothing_is_settled_if_another_table_serves_by_then(pair: Pair) -> None:
-    """A coordinator that was paused while it had the new table's stragglers examined."""
+@with_workers
+def test_nothing_is_settled_if_another_table_serves_after_the_examination(pair: Pair) -> None:
+    """A coordinator is paused while it examines the new table's stragglers."""
     pair.write(item("a", 1))
     pair.world.sleep(8.0)
     assert pair.change("destination").action == "done"
-    change = pair.made("source", accept=("stragglers",))
+    change = pair.ungated_change("source", accept=("stragglers",))
 
     def paused() -> None:
         assert pair.change("source").action == "done"
@@ -147,35 +145,35 @@ def test_nothing_is_settled_if_another_table_serves_by_then(pair: Pair) -> None:
 
     change.examine = paused
     assert change.run().action == "called off"
-    assert [one.side for one in pair.side.unsettled()] == ["destination"]
+    assert [straggler.side for straggler in pair.side.unsettled()] == ["destination"]
     assert not pair.side.claims("reverse")
 
 
 class Differing:
-    """A source, and an empty destination that the repairs of a verification fill, in virtual time.
+    """A source, and an empty destination that the repairs of a verification fill.
 
     Attributes:
-        sent: How many requests of each operation were sent.
-        most: The largest number of repairs that were in flight at the same time.
+        sent: The number of requests of each operation.
+        peak: The largest number of repairs that were in flight at the same time.
     """
 
     def __init__(self, count: int) -> None:
         self.world = ChaosWorld(random.Random(1))
-        self.count, self.most, self.sent = count, 0, Counter[str]()
+        self.peak, self.sent = 0, Counter[str]()
         self._in_flight = 0
         self.world.put_first([item(f"k{number:05}", 1) for number in range(count)])
         self.world.begin()
 
     def repaired(self, settle: Settle | None = None) -> tuple[Counter[str], float, list[float]]:
-        """Return the counts of a verification that repairs, its seconds, and its quiet times."""
-        world, waited = self.world, list[float]()
+        """Verify and repair; return the counts, the seconds that it took, and its pauses."""
+        world, pauses = self.world, list[float]()
         connection = world.connection(lambda operation, request: "well")
         network, call = connection.client, connection.client.call
 
         def counted(operation: str, **parameters: Any) -> Any:
             is_repair = operation == "transact_write_items"
             self._in_flight += is_repair
-            self.most = max(self.most, self._in_flight)
+            self.peak = max(self.peak, self._in_flight)
             self.sent[operation] += 1
             try:
                 return call(operation, **parameters)
@@ -197,13 +195,13 @@ class Differing:
             pool=world.pool,
         )
         candidates = [
-            Candidate(world.transform.destination.of(there), [world.transform.source.of(one)])
-            for one in world.items(world.pair.source)
-            if (there := world.transform.forward(one)) is not None
+            Candidate(world.transform.destination.of(image), [world.transform.source.of(original)])
+            for original in world.items(world.pair.source)
+            if (image := world.transform.forward(original)) is not None
         ]
 
         def pause(seconds: float) -> None:
-            waited.append(seconds)
+            pauses.append(seconds)
             world.sleep(seconds)
 
         results: list[Counter[str]] = []
@@ -213,24 +211,24 @@ class Differing:
 
         world.schedule.spawn(act, Process("verify"))
         world.schedule.run()
-        return results[0], world.monotonic(), waited
+        return results[0], world.monotonic(), pauses
 
 
-def test_repairs_are_made_many_at_once_and_quiet_times_are_waited_once_for_all() -> None:
+def test_repairs_run_in_parallel_and_share_the_pauses() -> None:
     differing = Differing(2_000)
-    counts, seconds, waited = differing.repaired()
+    counts, seconds, pauses = differing.repaired()
     assert counts == {"missing": 2_000, REPAIRED: 2_000}
-    assert waited == [*PAUSES]
-    assert differing.most > 1
+    assert pauses == [*PAUSES]
+    assert differing.peak > 1
     assert differing.sent["transact_write_items"] == 2_000 / MOST_JOINT
     assert not differing.world.side().claims("forward")
-    one, alone, _ = Differing(1).repaired()
-    assert one == {"missing": 1, REPAIRED: 1}
-    assert seconds - sum(PAUSES) < 2_000 / 10 * (alone - sum(PAUSES))
+    single_counts, single_seconds, _ = Differing(1).repaired()
+    assert single_counts == {"missing": 1, REPAIRED: 1}
+    assert seconds - sum(PAUSES) < 2_000 / 10 * (single_seconds - sum(PAUSES))
 
 
 def test_the_owners_of_one_place_are_settled_one_after_the_other() -> None:
-    """A place that one owner takes over becomes a claim of the other, whose work is overtaken."""
+    """When one owner takes the place over, it becomes a claim of the other owner."""
     differing = Differing(3 * REPAIRS_AT_ONCE)
     groups: list[list[str]] = []
 
@@ -239,10 +237,10 @@ def test_the_owners_of_one_place_are_settled_one_after_the_other() -> None:
         return [True] * len(pairs)
 
     place = {"pk": {"S": "at k00000"}}
-    there = differing.world.transform.forward(item("k00001", 1, to="at k00000"))
-    assert there is not None
-    differing.world.tables[differing.world.pair.destination].put(there)
-    assert differing.world.transform.destination.of(there) == place
+    image = differing.world.transform.forward(item("k00001", 1, to="at k00000"))
+    assert image is not None
+    differing.world.tables[differing.world.pair.destination].put(image)
+    assert differing.world.transform.destination.of(image) == place
     differing.repaired(settle)
     assert all(len(group) == len(set(group)) for group in groups)
     assert sum(group.count(key_text(place)) for group in groups) >= 2

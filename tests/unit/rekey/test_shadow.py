@@ -1,4 +1,4 @@
-"""Shadow reads: who answers, and which difference counts."""
+"""Shadow reads: which table answers, and which differences count."""
 
 import logging
 import random
@@ -17,13 +17,13 @@ class Shadowed:
         self.clock = VirtualClock()
         self.side = SideInMemory()
         self.side.item = replace(self.side.item, shadow=share)
-        self.told: list[Difference] = []
+        self.differences: list[Difference] = []
         self.router = Router(
             self.side,
             clients=(),
             clock=self.clock,
             chance=random.Random(3),
-            on_difference=self.told.append,
+            on_difference=self.differences.append,
         )
         self.old: object = "a"
         self.new: object = "a"
@@ -31,10 +31,10 @@ class Shadowed:
 
     def answer(self, which: str) -> object:
         self.calls.append(which)
-        found = self.old if which == "old" else self.new
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = self.old if which == "old" else self.new
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def read(self, **more):
         return self.router.read(
@@ -53,17 +53,16 @@ def world() -> Shadowed:
     return Shadowed()
 
 
-def test_both_are_read_and_the_one_that_serves_answers(world: Shadowed) -> None:
+def test_both_tables_are_read_and_the_serving_one_answers(world: Shadowed) -> None:
     world.new = "b"
     assert world.read() == "a"
     assert sorted(world.calls) == ["new", "old"]
 
 
-def test_they_are_read_in_random_order(world: Shadowed) -> None:
+def test_the_tables_are_read_in_random_order(world: Shadowed) -> None:
     for _ in range(40):
         world.read()
-    firsts = world.calls[::2]
-    assert {"new", "old"} == set(firsts)
+    assert {*world.calls[::2]} == {"new", "old"}
 
 
 def test_equal_answers_are_counted(world: Shadowed) -> None:
@@ -71,10 +70,10 @@ def test_equal_answers_are_counted(world: Shadowed) -> None:
     assert world.count("equal") == 1
 
 
-def test_a_share_of_none_reads_one(world: Shadowed) -> None:
-    quiet = Shadowed(share=0.0)
-    quiet.read()
-    assert quiet.calls == ["old"]
+def test_a_share_of_zero_reads_only_the_serving_table() -> None:
+    world = Shadowed(share=0.0)
+    world.read()
+    assert world.calls == ["old"]
 
 
 def test_an_error_of_the_candidate_is_swallowed_and_counted(world: Shadowed) -> None:
@@ -83,13 +82,13 @@ def test_an_error_of_the_candidate_is_swallowed_and_counted(world: Shadowed) -> 
     assert world.count("failed") == 1
 
 
-def test_an_error_of_the_one_that_serves_is_the_callers(world: Shadowed) -> None:
+def test_an_error_of_the_serving_table_is_raised(world: Shadowed) -> None:
     world.old = RuntimeError("serving")
     with pytest.raises(RuntimeError, match="serving"):
         world.read()
 
 
-def test_a_difference_that_goes_is_one_in_flight(world: Shadowed) -> None:
+def test_a_difference_that_disappears_is_in_flight(world: Shadowed) -> None:
     world.new = "b"
     world.read()
     world.new = "a"
@@ -98,7 +97,7 @@ def test_a_difference_that_goes_is_one_in_flight(world: Shadowed) -> None:
     assert (world.count("in_flight"), world.count("real")) == (1, 0)
 
 
-def test_a_difference_that_stays_is_real_after_looks_past_the_lag(world: Shadowed) -> None:
+def test_a_difference_that_remains_longer_than_the_lag_is_real(world: Shadowed) -> None:
     world.new = "b"
     world.read(key="customer 7")
     for _ in range(4):
@@ -106,11 +105,11 @@ def test_a_difference_that_stays_is_real_after_looks_past_the_lag(world: Shadowe
         world.side.item = replace(world.side.item, shadow=1e-12)
         world.read()
     assert world.count("real") == 1
-    assert [one.key for one in world.told] == [hashed("customer 7")]
-    assert "customer" not in world.told[0].key
+    assert [difference.key for difference in world.differences] == [hashed("customer 7")]
+    assert "customer" not in world.differences[0].key
 
 
-def test_what_changes_all_the_time_is_in_flight(world: Shadowed) -> None:
+def test_an_item_that_always_changes_is_in_flight(world: Shadowed) -> None:
     world.new = 0
     world.read()
     world.side.item = replace(world.side.item, shadow=1e-12)
@@ -121,15 +120,15 @@ def test_what_changes_all_the_time_is_in_flight(world: Shadowed) -> None:
     assert (world.count("in_flight"), world.count("real")) == (1, 0)
 
 
-def test_the_strong_reads_are_the_ones_that_decide(world: Shadowed) -> None:
+def test_strong_reads_decide_about_a_difference(world: Shadowed) -> None:
     world.new = "stale"
     strong: list[str] = []
 
-    def again() -> str:
+    def read_strongly() -> str:
         strong.append("read")
         return "a"
 
-    world.read(strong_new=again)
+    world.read(strong_new=read_strongly)
     world.later()
     world.side.item = replace(world.side.item, shadow=1e-12)
     world.read()
@@ -137,27 +136,27 @@ def test_the_strong_reads_are_the_ones_that_decide(world: Shadowed) -> None:
     assert world.count("in_flight") == 1
 
 
-def test_a_comparison_of_the_callers_own(world: Shadowed) -> None:
+def test_the_caller_may_pass_a_comparison(world: Shadowed) -> None:
     world.old, world.new = {"PK": "a", "n": 1}, {"PK": "b", "n": 1}
-    world.read(same=lambda one, other: one["n"] == other["n"])  # type: ignore[index]
+    world.read(same=lambda old, new: old["n"] == new["n"])  # type: ignore[index]
     assert world.count("equal") == 1
 
 
-def test_what_boto3_tells_beside_an_item_is_not_compared() -> None:
-    one = {"Item": {"a": 1}, "ResponseMetadata": {"RequestId": "x"}, "ConsumedCapacity": {}}
-    assert same_answers(one, {"Item": {"a": 1}})
-    assert not same_answers(one, {"Item": {"a": 2}})
+def test_the_metadata_of_a_response_is_not_compared() -> None:
+    response = {"Item": {"a": 1}, "ResponseMetadata": {"RequestId": "x"}, "ConsumedCapacity": {}}
+    assert same_answers(response, {"Item": {"a": 1}})
+    assert not same_answers(response, {"Item": {"a": 2}})
 
 
-def test_the_counts_are_told_in_the_side_table(world: Shadowed) -> None:
+def test_the_counts_are_reported_in_the_side_table(world: Shadowed) -> None:
     world.read()
     world.later(31)
     world.read()
-    (told,) = world.side.reports.values()
-    assert told["shadow_equal"] == 1
+    (report,) = world.side.reports.values()
+    assert report["shadow_equal"] == 1
 
 
-def test_nothing_is_logged_of_keys(world: Shadowed, caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_are_not_logged(world: Shadowed, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     world.new = "b"
     world.read(key="customer 7")

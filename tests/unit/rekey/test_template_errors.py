@@ -1,4 +1,4 @@
-"""What is wrong with a template is said when it is read; of an item, when it is mapped."""
+"""Errors of a template are reported when it is read, and those of an item when it is mapped."""
 
 import re
 from typing import Any
@@ -25,8 +25,8 @@ def setting(pk: Any, sk: Any = "{SK}", **parts: Any) -> dict[str, Any]:
     return rule(set={"PK": pk, "SK": sk, **parts})
 
 
-def two(one: dict[str, Any], other: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"items": [{"name": "one", **one}, {"name": "two", **other}], **more}
+def two(first: dict[str, Any], second: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"items": [{"name": "one", **first}, {"name": "two", **second}], **more}
 
 
 ORDER = {"match": {"SK": "ORDER#{id}"}, "set": {"PK": "{PK}", "SK": "O#{id}"}}
@@ -92,7 +92,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("template", "sentence"), WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_with_a_template_is_one_sentence(template, sentence):
+def test_the_error_of_a_template_is_one_sentence(template, sentence):
     with pytest.raises(CannotStart) as refused:
         load(template, keys(), keys())
     message = str(refused.value)
@@ -119,19 +119,19 @@ def test_only_equal_keys_can_be_copied():
         load(template, keys("id"), keys())
 
 
-def test_a_separator_keeps_rules_apart():
+def test_a_separator_distinguishes_rules():
     transform = load(two(ORDER, LINE, separator="#"), keys(), keys())
-    made = [
+    sort_keys = [
         transform.forward({"PK": {"S": "c"}, "SK": {"S": text}})["SK"]["S"]
         for text in ("ORDER#1", "ORDER#1#ITEM#2")
     ]
-    assert made == ["O#1", "I#1#2"]
+    assert sort_keys == ["O#1", "I#1#2"]
     with pytest.raises(Unmappable, match="no rule of the template matches it"):
         transform.forward({"PK": {"S": "c"}, "SK": {"S": "ORDER#1#2"}})
 
 
 ITEM = {"PK": {"S": "secret"}, "SK": {"S": "s"}, "n": {"N": "7"}, "a": {"S": "x#y"}}
-TOLD = setting("T#{PK}", "{SK}")
+
 UNMAPPABLE = [
     (setting("{PK}#{x}"), {}, "rule 'r': 'x' is missing, and has no default"),
     (setting("{PK}#{m.x[0]}"), {"m": {"M": {}}}, "'m.x[0]' is missing, and has no default"),
@@ -166,7 +166,7 @@ UNMAPPABLE = [
 @pytest.mark.parametrize(
     ("template", "changes", "sentence"), UNMAPPABLE, ids=range(len(UNMAPPABLE))
 )
-def test_what_is_wrong_with_an_item_is_told_by_names_alone(template, changes, sentence):
+def test_the_error_of_an_item_has_names_and_no_values(template, changes, sentence):
     transform = load(template, keys(), keys())
     with pytest.raises(Unmappable) as refused:
         transform.forward({**ITEM, **changes})
@@ -178,13 +178,13 @@ def test_longest_keys_are_mappable():
     item = {"PK": {"S": "x" * 2046}, "SK": {"S": "ü" * 512}}
     assert load(setting("T#{PK}"), keys(), keys()).forward(item)["PK"]["S"] == "T#" + "x" * 2046
     item = {"PK": {"B": b"x" * 2048}, "SK": {"B": b"x" * 1024}}
-    of_bytes = load(setting("{PK}", "{SK}"), keys(types="BB"), keys(types="BB"))
-    assert of_bytes.forward(item) == item
+    binary = load(setting("{PK}", "{SK}"), keys(types="BB"), keys(types="BB"))
+    assert binary.forward(item) == item
     with pytest.raises(Unmappable, match="'SK' would have 1,025 bytes"):
-        of_bytes.forward({**item, "SK": {"B": b"x" * 1025}})
+        binary.forward({**item, "SK": {"B": b"x" * 1025}})
 
 
-def test_a_text_that_a_number_would_not_give_back_is_unmappable():
+def test_a_text_that_differs_from_the_text_of_its_number_is_unmappable():
     transform = load(setting("{PK}", "{SK|num}"), keys(), keys(types="SN"))
     assert transform.forward({"PK": {"S": "a"}, "SK": {"S": "17"}})["SK"] == {"N": "17"}
     with pytest.raises(Unmappable, match="'SK' would not come back"):
@@ -193,12 +193,12 @@ def test_a_text_that_a_number_would_not_give_back_is_unmappable():
 
 @pytest.mark.parametrize(("text", "digits"), [("{SK|str}", 40), ("{SK|pad:60}", 60)])
 def test_a_text_of_more_digits_than_a_number_has_is_no_items_place(text: str, digits: int):
-    """DynamoDB would round the number, to the key of another item."""
+    """DynamoDB would round the number to the key of another item."""
     transform = load(setting("P#{PK}", text), keys(types="SN"), keys())
-    there = {"PK": {"S": "P#p"}, "SK": {"S": "1" * digits}}
+    image = {"PK": {"S": "P#p"}, "SK": {"S": "1" * digits}}
     with pytest.raises(Unmappable, match="'SK' is not a number that DynamoDB keeps"):
-        transform.back(there)
-    assert transform.owner_of(there) is None
+        transform.back(image)
+    assert transform.owner_of(image) is None
 
 
 def test_a_key_is_a_number_that_dynamodb_keeps():
@@ -207,13 +207,13 @@ def test_a_key_is_a_number_that_dynamodb_keeps():
         assert why_no_key({"N": number}) == "is not a number that DynamoDB keeps"
 
 
-@pytest.mark.parametrize("kept", NO_KEYS, ids=range(len(NO_KEYS)))
-def test_an_item_that_keeps_an_impossible_key_has_no_owner(kept):
+@pytest.mark.parametrize("value", NO_KEYS, ids=range(len(NO_KEYS)))
+def test_an_item_that_keeps_an_impossible_key_has_no_owner(value):
     template = rule(keep={"PK": "old"}, set={"PK": "T#{a}", "SK": "{SK}"})
     transform = load(template, keys(), keys())
-    there = {"PK": {"S": "T#x"}, "SK": {"S": "s"}, "a": {"S": "x"}, "old": {"S": "p"}}
-    assert transform.owner_of(there) == {"PK": {"S": "p"}, "SK": {"S": "s"}}
-    assert transform.owner_of({**there, "old": kept}) is None
+    image = {"PK": {"S": "T#x"}, "SK": {"S": "s"}, "a": {"S": "x"}, "old": {"S": "p"}}
+    assert transform.owner_of(image) == {"PK": {"S": "p"}, "SK": {"S": "s"}}
+    assert transform.owner_of({**image, "old": value}) is None
 
 
 @pytest.mark.parametrize("a", [{"S": ""}, {"S": "x" * 2049}, {"N": "5"}, {"NULL": True}])
@@ -222,20 +222,20 @@ def test_an_item_whose_new_key_is_impossible_has_no_place(a):
     assert transform.reverse.owner_of({**ITEM, "a": a}) is None
 
 
-def test_a_default_stands_for_what_is_missing():
+def test_a_default_replaces_a_missing_attribute():
     template = setting("{tenant?none}#{PK}", "{n|pad:3?000}#{SK}")
-    made = load(template, keys(), keys()).forward({"PK": {"S": "p"}, "SK": {"S": "s"}})
-    assert made == {"PK": {"S": "none#p"}, "SK": {"S": "000#s"}}
+    image = load(template, keys(), keys()).forward({"PK": {"S": "p"}, "SK": {"S": "s"}})
+    assert image == {"PK": {"S": "none#p"}, "SK": {"S": "000#s"}}
 
 
 def test_braces_and_dollars():
     template = setting("${{{{{PK}}}#${SK}#${{", "{SK}")
     template["items"][0]["keep"] = {}
-    made = load(template, keys(), keys()).forward({"PK": {"S": "p"}, "SK": {"S": "s"}})
-    assert made["PK"] == {"S": "${{p}#s#${"}
+    image = load(template, keys(), keys()).forward({"PK": {"S": "p"}, "SK": {"S": "s"}})
+    assert image["PK"] == {"S": "${{p}#s#${"}
 
 
-def test_names_with_dots_are_reached_by_a_match():
+def test_a_match_can_name_an_attribute_with_dots():
     template = rule(match={"a.b": "{ab}"}, set={"PK": "{ab}#{PK}", "SK": "{SK}"})
     item = {"PK": {"S": "p"}, "SK": {"S": "s"}, "a.b": {"S": "x"}}
     assert load(template, keys(), keys()).forward(item)["PK"] == {"S": "x#p"}

@@ -1,4 +1,4 @@
-"""Functions in the place of rules: executed only if they are the trusted ones, and not believed."""
+"""Functions in place of rules: only trusted ones are executed, and their results are checked."""
 
 import json
 from pathlib import Path
@@ -35,32 +35,32 @@ def loaded(code: str = CODE, **changes: Any) -> Transform:
     return load({**TEMPLATE, **changes}, keys(), keys(), code, trusted=code)
 
 
-def test_functions_go_there_and_back_and_the_key_is_kept_beside_them():
+def test_functions_map_an_item_and_back_and_the_template_keeps_the_key():
     transform = loaded()
-    there = transform.forward(ITEM)
-    assert there["PK"] == {"S": "T#t"}
-    assert (there["oldPK"], there["oldSK"]) == (ITEM["PK"], ITEM["SK"])
-    assert transform.back(there) == ITEM
+    image = transform.forward(ITEM)
+    assert image["PK"] == {"S": "T#t"}
+    assert (image["oldPK"], image["oldSK"]) == (ITEM["PK"], ITEM["SK"])
+    assert transform.back(image) == ITEM
     assert (transform.kind, transform.owner_attributes) == ("recoverable", ("oldPK", "oldSK"))
     assert transform.reverse.owner_attributes == ("tenant",)
-    assert transform.owner_of(there) == {"PK": ITEM["PK"], "SK": ITEM["SK"]}
+    assert transform.owner_of(image) == {"PK": ITEM["PK"], "SK": ITEM["SK"]}
     assert transform.owner_of({"PK": {"S": "x"}}) is None
     assert transform.reverse.owner_of(ITEM) == transform.place_of(ITEM)
     assert transform.forward({**ITEM, "left": {"BOOL": True}}) is None
     assert tried(transform, [ITEM]) == []
 
 
-@pytest.mark.parametrize("kept", NO_KEYS, ids=range(len(NO_KEYS)))
-def test_an_item_that_keeps_an_impossible_key_has_no_owner(kept):
-    there = {**loaded().forward(ITEM), "oldPK": kept}
-    assert loaded().owner_of(there) is None
+@pytest.mark.parametrize("value", NO_KEYS, ids=range(len(NO_KEYS)))
+def test_an_item_that_keeps_an_impossible_key_has_no_owner(value):
+    image = {**loaded().forward(ITEM), "oldPK": value}
+    assert loaded().owner_of(image) is None
     with pytest.raises(Unmappable, match="hold no such key"):
-        loaded().back(there)
+        loaded().back(image)
 
 
 @pytest.mark.parametrize("trusted", [None, "", CODE + "#"])
 def test_only_trusted_code_is_executed(trusted):
-    """Whatever a plan in a table says: here it would end the test."""
+    """A plan in a table may contain any code; if this code were executed, it would end the test."""
     evil = "raise SystemExit(1)"
     with pytest.raises(CannotStart, match="are not those of this deployment: deploy with"):
         load(TEMPLATE, keys(), keys(), evil, trusted=trusted)
@@ -81,24 +81,24 @@ def test_only_trusted_code_is_executed(trusted):
         ({"kep": {}}, "unknown 'kep'; did you mean keep?"),
     ],
 )
-def test_what_is_wrong_with_a_template_of_functions(changes, sentence):
+def test_errors_of_a_template_of_functions(changes, sentence):
     with pytest.raises(CannotStart) as refused:
         loaded(**changes)
     assert sentence in str(refused.value)
 
 
-def test_a_file_that_is_no_python_is_told_without_its_text():
+def test_the_error_of_a_file_that_is_not_python_has_no_text_of_it():
     with pytest.raises(CannotStart, match=r"'f.py' cannot be read as Python: SyntaxError\."):
         loaded("def forward(:")
 
 
-def test_a_file_that_ends_the_process_is_told_as_any_that_cannot_be_read():
+def test_a_file_that_ends_the_process_is_reported_as_unreadable():
     with pytest.raises(CannotStart, match=r"'f.py' cannot be read as Python: SystemExit\."):
         loaded("raise SystemExit(0)")
 
 
-def test_whose_an_item_is_does_not_depend_on_the_order_in_which_the_template_keeps():
-    """Owners are compared as they come: by another order each would be somebody else's."""
+def test_the_owner_of_an_item_does_not_depend_on_the_order_of_keep():
+    """Owners are compared with the order of their attributes."""
     transform = loaded(keep={"SK": "oldSK", "PK": "oldPK"})
     owner = transform.owner_of(transform.forward(ITEM))
     assert list(owner.items()) == list(transform.source.of(ITEM).items())
@@ -121,7 +121,7 @@ def test_whose_an_item_is_does_not_depend_on_the_order_in_which_the_template_kee
         ("return {**item, 'n': {'N': '2'}}", "the attributes 'n' do not come back by the inverse"),
     ],
 )
-def test_what_functions_do_wrong_makes_an_item_unmappable(body, sentence):
+def test_an_error_of_a_function_makes_an_item_unmappable(body, sentence):
     transform = loaded(CODE + f"\ndef forward(item):\n    {body}\n")
     with pytest.raises(Unmappable) as refused:
         transform.forward(ITEM)
@@ -136,10 +136,10 @@ def test_what_functions_do_wrong_makes_an_item_unmappable(body, sentence):
         ("return {**item, 'PK': item.get('n', {'S': 'x'})}", "of more attributes than reads says"),
     ],
 )
-def test_functions_that_are_not_pure_are_found_by_a_sample(body, sentence):
+def test_a_sample_detects_functions_that_are_not_pure(body, sentence):
     transform = loaded(CODE + f"\nseen = []\ndef forward(item):\n    {body}\n")
-    wrong = tried(transform, [{**ITEM, "m": {"M": {}}, "n": {"S": "7"}}])
-    assert any(sentence in one for one in wrong)
+    errors = tried(transform, [{**ITEM, "m": {"M": {}}, "n": {"S": "7"}}])
+    assert any(sentence in error for error in errors)
 
 
 def test_a_sample_finds_nothing_wrong_with_rules():
@@ -176,7 +176,7 @@ NO_TEMPLATES = [
 
 
 @pytest.mark.parametrize("text", NO_TEMPLATES)
-def test_what_is_no_template_is_refused(tmp_path: Path, text: str):
+def test_a_file_that_is_not_a_template_is_refused(tmp_path: Path, text: str):
     (tmp_path / "t.yaml").write_text(text)
     with pytest.raises(CannotStart, match="is not a template"):
         read(tmp_path / "t.yaml")

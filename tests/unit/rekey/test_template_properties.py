@@ -1,4 +1,4 @@
-"""T and T^-1 of many templates, on items of all types: what does not come back is refused."""
+"""Many templates map items of all types to the destination and back, or refuse them."""
 
 import random
 from collections import Counter
@@ -71,7 +71,7 @@ def some_value(rng: random.Random, depth: int = 2) -> dict[str, Any]:
 
 
 def some_key(rng: random.Random, type_: str, pattern: str) -> dict[str, Any]:
-    """Of what a pattern of MATCHED may match, mostly."""
+    """Return a key that a pattern of MATCHED usually matches."""
     if type_ == "N":
         return {"N": rng.choice(NUMBERS)}
     if type_ == "B":
@@ -83,7 +83,7 @@ def some_key(rng: random.Random, type_: str, pattern: str) -> dict[str, Any]:
 
 
 def some_item(rng: random.Random, types: str, patterns: list[Any]) -> Item:
-    key = [some_key(rng, *of) for of in zip(types, patterns, strict=True)]
+    key = [some_key(rng, *arguments) for arguments in zip(types, patterns, strict=True)]
     rest = {
         "a": {"S": rng.choice(TEXTS)},
         "b": {"N": rng.choice(NUMBERS)},
@@ -96,7 +96,7 @@ def some_item(rng: random.Random, types: str, patterns: list[Any]) -> Item:
 
 
 def some_text(rng: random.Random) -> str:
-    """Of fields with something between them, mostly."""
+    """Return a text of fields, most of which have a separator between them."""
     text = rng.choice(["", "T#", "U#"]) + rng.choice(FIELDS)
     for _ in range(rng.choice([0, 0, 1, 1, 2])):
         text += rng.choice(["#", "-", "##", "0", ""]) + rng.choice(FIELDS)
@@ -112,31 +112,31 @@ def some_rule(rng: random.Random, name: str, types: str) -> dict[str, Any]:
     if rng.random() < 0.4:
         sets[rng.choice(NAMES)] = some_text(rng)
     keep = {"PK": "oldPK", "SK": "oldSK", "Type": "oldType"}
-    kept = {one: keep[one] for one in rng.sample(sorted(keep), rng.randrange(4))}
-    return {"name": name, "match": match, "set": sets, "keep": kept}
+    keeps = {name: keep[name] for name in rng.sample(sorted(keep), rng.randrange(4))}
+    return {"name": name, "match": match, "set": sets, "keep": keeps}
 
 
 def some_world(seed: int) -> tuple[Transform, list[Item]]:
-    """The next template that can be loaded, and some items for it."""
+    """Return the transform of the next template that can be loaded, and items for it."""
     rng = random.Random(seed)
     while True:
         types = rng.choice(["SS", "SS", "SN", "NS", "SB", "BN"])
-        there = rng.choice([types, "SS", "SS", "NS", "SN"])
+        destination_types = rng.choice([types, "SS", "SS", "NS", "SN"])
         rules = [some_rule(rng, name, types) for name in "rs"[: rng.choice([1, 1, 2])]]
         template = {
             "items": [*rules, {"otherwise": rng.choice(["refuse", "refuse", "skip", "copy"])}],
             "separator": rng.choice(["", "", "#"]),
         }
         try:
-            transform = load(template, keys(types=types), keys(types=there))
+            transform = load(template, keys(types=types), keys(types=destination_types))
         except CannotStart:
             continue
         patterns = [rules[0]["match"].get(name, "{u}") for name in ("PK", "SK")]
         return transform, [some_item(rng, types, patterns) for _ in range(24)]
 
 
-def of(key: Any) -> Any:
-    """To compare keys: a number has many forms."""
+def comparable(key: Any) -> Any:
+    """Return a key in a form that is the same for all forms of its numbers."""
     return None if key is None else tuple(sorted((n, canonical(v)) for n, v in key.items()))
 
 
@@ -145,38 +145,41 @@ def only(item: Item, names: Any, more: Any) -> Item:
 
 
 def mapped(transform: Transform, items: list[Item]) -> list[tuple[Item, Item]]:
+    """Return the items that can be mapped, with their images."""
     pairs = []
     for item in items:
         try:
-            there = transform.forward(item)
+            image = transform.forward(item)
         except Unmappable:
             continue
-        if there is not None:
-            pairs.append((item, there))
+        if image is not None:
+            pairs.append((item, image))
     return pairs
 
 
-def checked(transform: Transform, items: list[Item]) -> list[tuple[Item, Item]]:
-    """Pairs of which all holds that a Transform promises."""
-    pairs, reverse = mapped(transform, items), transform.reverse
+def checked(transform: Transform, items: list[Item]) -> None:
+    """Check the promises of a Transform on items."""
+    reverse = transform.reverse
     assert reverse.reverse is transform
     owners: dict[Any, Any] = {}
-    for here, there in pairs:
-        assert same_item(transform.back(there), here)
-        assert same_item(reverse.forward(there), here)
-        assert same_item(reverse.back(here), there)
-        owner, place = of(transform.source.of(here)), of(transform.destination.of(there))
-        assert of(transform.place_of(here)) == place
-        told = only(there, transform.destination.all, transform.owner_attributes)
-        assert of(transform.owner_of(there)) == of(transform.owner_of(told)) == owner
-        told = only(here, transform.source.all, reverse.owner_attributes)
-        assert of(reverse.owner_of(here)) == of(reverse.owner_of(told)) == place
+    for item, image in mapped(transform, items):
+        assert same_item(transform.back(image), item)
+        assert same_item(reverse.forward(image), item)
+        assert same_item(reverse.back(item), image)
+        owner = comparable(transform.source.of(item))
+        place = comparable(transform.destination.of(image))
+        assert comparable(transform.place_of(item)) == place
+        part = only(image, transform.destination.all, transform.owner_attributes)
+        assert (
+            comparable(transform.owner_of(image)) == comparable(transform.owner_of(part)) == owner
+        )
+        part = only(item, transform.source.all, reverse.owner_attributes)
+        assert comparable(reverse.owner_of(item)) == comparable(reverse.owner_of(part)) == place
         assert transform.kind == "recoverable" or owners.setdefault(place, owner) == owner
-    return pairs
 
 
 @given(SEED)
-def test_whatever_goes_there_comes_back_and_its_owner_is_told(seed):
+def test_a_mapped_item_comes_back_and_names_its_owner(seed):
     transform, items = some_world(seed)
     checked(transform, items)
 
@@ -197,8 +200,8 @@ def test_what_the_application_changes_there_travels_back_or_is_refused(seed):
     checked(transform.reverse, changed)
 
 
-def test_these_worlds_have_templates_and_items_of_all_sorts():
-    """Else the two tests above say nothing."""
+def test_the_templates_and_items_of_these_tests_are_of_all_kinds():
+    """Otherwise the two tests above would prove nothing."""
     kinds = Counter()
     for seed in range(150):
         transform, items = some_world(seed)
@@ -206,14 +209,14 @@ def test_these_worlds_have_templates_and_items_of_all_sorts():
         kinds[transform.kind] += len(pairs)
         kinds["reverse " + transform.reverse.kind] += len(pairs)
         kinds["none"] += not pairs
-        kinds["made"] += sum(here != there for here, there in pairs)
+        kinds["changed"] += sum(item != image for item, image in pairs)
         kinds["refused"] += len(items) - len(pairs)
     assert min(kinds.values()) > 30, kinds
-    assert kinds["made"] > 300, kinds
+    assert kinds["changed"] > 300, kinds
 
 
 @pytest.mark.prove
-def test_whatever_goes_there_comes_back_of_many_templates():
+def test_mapped_items_of_many_templates_come_back():
     for seed in range(2_000):
         transform, items = some_world(seed)
         checked(transform, items)
@@ -226,9 +229,9 @@ def test_a_whole_number_in_a_text_comes_back_equal_and_another_is_refused(digits
     number = Decimal(digits).scaleb(exponent)
     item = {"PK": {"N": str(number)}, "SK": {"S": "-"}}
     if number == number.to_integral_value():
-        there = transform.forward(item)
-        assert "E" not in there["PK"]["S"]
-        assert Decimal(transform.back(there)["PK"]["N"]) == number
+        image = transform.forward(item)
+        assert "E" not in image["PK"]["S"]
+        assert Decimal(transform.back(image)["PK"]["N"]) == number
     else:
         with pytest.raises(Unmappable, match="'PK' is not a whole number"):
             transform.forward(item)
