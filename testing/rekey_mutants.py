@@ -360,14 +360,14 @@ MUTANTS: dict[str, Exploration] = {
     "no owner condition": worker(CONTENDED, request_effect=write_any_item),
     "no claims": worker(CONTENDED, NoClaims),
     "no claim for the owner": worker(LEFT, request_effect=take_over_without_claim),
-    "a claim ahead, as a request of its own": worker(
+    "a claim ahead, as a separate request": worker(
         replace(LEFT, sweepers=1), ClaimApart, take_over_without_claim
     ),
     "claims without tokens": worker(SWEPT_TWICE, request_effect=unfenced),
     "left without claims": worker(LATE, LeavesWithoutAWord),
     "left without a wait": worker(LEFT_LATE, LeavesAtOnce),
     "other places too": worker(BACK, OtherPlaces),
-    "no wait of who comes again": worker(LATE, NoWait),
+    "no wait of a retry": worker(LATE, NoWait),
     "no wait after no answer": worker(LATE, NoWaitUnanswered),
     "a wait before the look only": worker(LATE, WaitsForTheLook),
     "no verification": worker(replace(FILLED, verify=False)),
@@ -385,10 +385,10 @@ MUTANTS: dict[str, Exploration] = {
     "a shared row dropped when one is done": copy(
         SHARED, JointExplorer, drops_when_all_are_done=False
     ),
-    "a shared row dropped with what is left": copy(
+    "a shared row dropped with remaining work": copy(
         SHARED, JointExplorer, claims_what_is_left=False
     ),
-    "a shared row dropped before its claims have others": copy(
+    "a shared row dropped before its claims have separate rows": copy(
         SHARED, JointExplorer, claims_before_the_drop=False
     ),
     "a shared row that is settled and not dropped": copy(
