@@ -73,7 +73,7 @@ class Elsewhere:
         return {"Attributes": dict(zip(names, (str(self.messages), "0"), strict=True))}
 
 
-def watch_of(lambdas: FakeLambda, elsewhere: Elsewhere | None = None) -> Watch:
+def watch_of(lambdas: FakeLambda, services: Elsewhere | None = None) -> Watch:
     """Return a watch of these services."""
-    other_services = elsewhere or Elsewhere()
+    other_services = services or Elsewhere()
     return Watch(lambda service: lambdas if service == "lambda" else other_services)

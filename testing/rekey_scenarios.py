@@ -80,15 +80,15 @@ def filled() -> Iterator[Scenario]:
     """
     for at in itertools.product((None, 0, 1), repeat=2):
         before = tuple(None if d is None else (d, 9 - s) for s, d in enumerate(at))
-        whole = Scenario((), before=before, backfill=True, verify=True)
+        verified = Scenario((), before=before, backfill=True, verify=True)
         for script in scripts(2):
-            yield replace(whole, script=script, loses=True, sweepers=1)
-            yield replace(whole, script=script, workers=1, crashes=1, places_first=True)
-            alone = replace(whole, script=script, verify=False, copy_dies=False)
+            yield replace(verified, script=script, loses=True, sweepers=1)
+            yield replace(verified, script=script, workers=1, crashes=1, places_first=True)
+            alone = replace(verified, script=script, verify=False, copy_dies=False)
             yield replace(alone, merges=True, copies=1)
             yield replace(alone, workers=1, crashes=1)
         for script in moving_on():
-            lost = replace(whole, script=script, workers=1, loses=True, merges=True)
+            lost = replace(verified, script=script, workers=1, loses=True, merges=True)
             yield lost
             yield replace(lost, repairs=False)
 
@@ -96,17 +96,17 @@ def filled() -> Iterator[Scenario]:
 def moving_on() -> Iterator[Script]:
     """Yield scripts in which an item moves and changes, or another takes its place and leaves."""
     for key, place in itertools.product((0, 1), repeat=2):
-        moved = (key, (place, 1))
-        yield (moved, (key, (place, 2)), (key, (place, 3)))
-        yield (moved, (1 - key, (1 - place, 2)), (1 - key, None))
+        move = (key, (place, 1))
+        yield (move, (key, (place, 2)), (key, (place, 3)))
+        yield (move, (1 - key, (1 - place, 2)), (1 - key, None))
 
 
 def repaired() -> Iterator[Scenario]:
     """Yield scenarios in which verify repairs or reports a wrong destination while users write."""
-    for whole in planted():
+    for verified in planted():
         for script in scripts(1):
-            yield replace(whole, script=script, sweepers=1, crashes=1)
-            yield replace(whole, script=script, repairs=False, crashes=1)
+            yield replace(verified, script=script, sweepers=1, crashes=1)
+            yield replace(verified, script=script, repairs=False, crashes=1)
 
 
 def shared() -> Iterator[Scenario]:
@@ -114,8 +114,8 @@ def shared() -> Iterator[Scenario]:
 
     A kill and writes together would have too many worlds.
     """
-    for whole in planted():
-        joint = replace(whole, joint=True, workers=1, sweepers=1)
+    for verified in planted():
+        joint = replace(verified, joint=True, workers=1, sweepers=1)
         yield replace(joint, crashes=1)
         for script in scripts(1):
             yield replace(joint, script=script)
@@ -160,8 +160,8 @@ def explore(family: str, one_in: int = 1) -> int:
     return worlds
 
 
-def explored(scenario: Scenario | cutover.Scenario, known: Known) -> tuple[int, object]:
+def explored(scenario: Scenario | cutover.Scenario, cache: Known) -> tuple[int, object]:
     if isinstance(scenario, cutover.Scenario):
         return cutover.CutoverExplorer(scenario).explore()
     explorer = JointExplorer if scenario.joint else Explorer
-    return explorer(scenario, known=known).explore()
+    return explorer(scenario, known=cache).explore()

@@ -142,10 +142,10 @@ class World:
     def reader(self, keys: list[str], router: Router, pause: float = 0.1) -> None:
         while not self.over:
             key = self.chance.choice(keys)
-            least = self.floor.get(key, 0)
+            minimum = self.floor.get(key, 0)
             value = router.read(old=self._get("source", key), new=self._get("destination", key))
-            if value < least:
-                self.stale.append(f"{key} was {least} and is {value} at {self.clock.time():.2f}")
+            if value < minimum:
+                self.stale.append(f"{key} was {minimum} and is {value} at {self.clock.time():.2f}")
             self.floor[key] = max(self.floor.get(key, 0), value)
             self.clock.sleep(self.chance.random() * pause)
 
@@ -185,9 +185,9 @@ class World:
         assert not self.stale, self.stale
         serving = self.tables[self.side.item.serving].items
         lost = {
-            key: (serving.get(key), least)
-            for key, least in self.floor.items()
-            if serving.get(key, 0) < least
+            key: (serving.get(key), minimum)
+            for key, minimum in self.floor.items()
+            if serving.get(key, 0) < minimum
         }
         assert not lost, lost
 

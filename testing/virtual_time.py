@@ -242,12 +242,12 @@ def _others_run() -> bool:
     On a busy machine, a thread that is ready may wait for seconds. Return False if the system does
     not report states.
     """
-    own = str(get_native_id())
+    own_task = str(get_native_id())
     with suppress(OSError):
         for task in Path("/proc/self/task").iterdir():
             with suppress(OSError):  # the thread has ended
                 state = (task / "stat").read_text().rpartition(")")[2].split()[0]
-                if task.name != own and state in _BUSY_STATES:
+                if task.name != own_task and state in _BUSY_STATES:
                     return True
     return False
 
