@@ -1,7 +1,7 @@
-"""What Keyhop is compared with: the published skip-scan, and a parallel full scan.
+"""The baselines for Keyhop: the published skip-scan, and a parallel full scan.
 
-Both use boto3's client as it comes. The published way is the one of AWS's samples: Limit=1, then an
-ExclusiveStartKey of the key found and the greatest sort key.
+Both use boto3's client with its defaults. The published skip-scan is that of AWS's samples: it uses
+Limit=1, and an ExclusiveStartKey of the last key and the greatest sort key.
 """
 
 from collections.abc import Callable
@@ -14,27 +14,27 @@ from keyhop.dynamodb.schema import KeySpace, keyspace_of
 
 @dataclass(slots=True)
 class Reading:
-    """What a way of reading came to."""
+    """The result and the cost of reading a table."""
 
     keys: int = 0
     requests: int = 0
     units: float = 0.0
     segments: int = 1
 
-    def add(self, other: "Reading") -> None:
-        """Add another segment's."""
-        self.keys += other.keys
-        self.requests += other.requests
-        self.units += other.units
+    def add(self, segment: "Reading") -> None:
+        """Add the reading of a segment."""
+        self.keys += segment.keys
+        self.requests += segment.requests
+        self.units += segment.units
 
 
 def published(client: Any, table: str, segments: int = 1) -> Reading:
-    """One item a request. It is serial as published; with `segments`, that many at once."""
+    """List keys with one item per request: serially, as published, or in parallel segments."""
     return _in_segments(client, table, segments, _hop_through)
 
 
 def full_scan(client: Any, table: str, segments: int = 1) -> Reading:
-    """Everything, in pages of 1 MB, `segments` at once."""
+    """Read everything in pages of 1 MB, in parallel segments."""
     return _in_segments(client, table, segments, _scan_through)
 
 
@@ -47,14 +47,14 @@ def _in_segments(
     space = keyspace_of(client.describe_table(TableName=table)["Table"])
     total = Reading()
 
-    def one(segment: int) -> Reading:
+    def read_segment(segment: int) -> Reading:
         where = {"Segment": segment, "TotalSegments": segments} if segments > 1 else {}
         return read(client, {"TableName": table, **where}, space)
 
     if segments == 1:
-        return one(0)
+        return read_segment(0)
     with ThreadPoolExecutor(8) as pool:
-        for reading in pool.map(one, range(segments)):
+        for reading in pool.map(read_segment, range(segments)):
             total.add(reading)
     return total
 

@@ -1,7 +1,7 @@
-"""A table in this process whose items are alike within a collection, and are made as they are read.
+"""A table in this process whose items are similar within a collection, and generated on demand.
 
 Sizes, tags and attributes depend on the collection more than on the item, and large collections
-have larger items. So items of one page say little of the others, as in real tables.
+have larger items. So the items of one page say little about the others, as in real tables.
 """
 
 import math
@@ -24,7 +24,7 @@ from keyhop.report.sampling import sample
 KEYS, MEAN = 10_000, 40
 LEVELS = (0.5, 0.9, 0.99)
 OVERHEAD = 40
-"""The bytes of an item beside its filling, about."""
+"""The approximate bytes of an item without its filling."""
 
 
 def lengths_of(name: str, chance: random.Random) -> list[int]:
@@ -47,11 +47,11 @@ TABLES = ("lognormal, sigma 1", "Zipf 1.0", "one key of 40 %", "equal")
 
 
 class ClusteredTable:
-    """A table with the keys in the order of their hashes; a DynamoDB of keyhop.dynamodb.client.
+    """A table with the interface of keyhop.dynamodb.client.DynamoDB, whose keys are in hash order.
 
     Attributes:
         lengths: The number of items of each key.
-        grown: How many times as many items it has as DescribeTable reports.
+        grown: The ratio of its number of items to that of DescribeTable.
     """
 
     def __init__(self, lengths: Sequence[int], seed: str = "", grown: float = 1.0) -> None:
@@ -74,7 +74,6 @@ class ClusteredTable:
 
     @property
     def items(self) -> int:
-        """Return the number of items."""
         return len(self._sizes)
 
     def key(self, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Make and fill tables in a local database, and run the command on them."""
+"""Creation and filling of tables in a local database, and runs of the command on them."""
 
 import io
 import json
@@ -45,16 +45,16 @@ EXTREMES: dict[str, list[Any]] = {
     ],
     "B": [b"\x00", b"a", b"\xff", b"\xff" * 1023, b"\xff" * 1024, b"\x00" * 1024],
 }
-"""Sort keys at and around the ends of their types."""
+"""Sort keys at and near the ends of their types' ranges."""
 
 
 BATCH = 25
 THREADS = 4
-"""Batches under way at once; DynamoDB Local gains nothing from more."""
+"""The number of batches in flight; DynamoDB Local is not faster with more."""
 
 
 def index_of(name: str, *keys: str, projection: str = "KEYS_ONLY") -> dict[str, Any]:
-    """An index of a table, by the names of its partition key and its sort key, if it has one."""
+    """Return an index of a table with these attributes as partition key and perhaps sort key."""
     kinds = zip(keys, ("HASH", "RANGE"), strict=False)
     return {
         "IndexName": name,
@@ -64,7 +64,7 @@ def index_of(name: str, *keys: str, projection: str = "KEYS_ONLY") -> dict[str, 
 
 
 def by_day(name: str = "by-day") -> dict[str, Any]:
-    """What `Database.create` takes for an index of attribute `day`."""
+    """Return the arguments of `Database.create` for an index of attribute `day`."""
     return {
         "AttributeDefinitions": [{"AttributeName": "day", "AttributeType": "S"}],
         "GlobalSecondaryIndexes": [index_of(name, "day")],
@@ -73,11 +73,11 @@ def by_day(name: str = "by-day") -> dict[str, Any]:
 
 BY_DAY = by_day()
 CANARY_KEY, CANARY_VALUE = "canary-key-7f3a", "canary-value-91cc"
-"""One item of a table holds them, and nothing that is shown of the table may."""
+"""Texts in an item of a table, which no output about the table may contain."""
 
 
 def partition_value(type_: str, number: int) -> Any:
-    """The partition key with this number, in various shapes."""
+    """Return the partition key with this number, in one of several shapes."""
     if type_ == "N":
         shapes = ["{n}", "-{n}.5", "{n}E+20", "-{n:03}.{digits}"]
         return shapes[number % 4].format(n=number + 100, digits="1234567" * 5)
@@ -87,7 +87,7 @@ def partition_value(type_: str, number: int) -> Any:
 
 @dataclass
 class Result:
-    """What a run of the command came to."""
+    """The result of a run of the command."""
 
     status: int
     out: bytes
@@ -104,7 +104,7 @@ class Result:
 
 
 def resuming(*arguments: str) -> list[str]:
-    """Return the arguments of a command that continues what these have begun in a directory."""
+    """Return the arguments of a command that continues the run of these arguments."""
     return ["--resume" if word in ("--output", "-o") else word for word in arguments]
 
 
@@ -141,7 +141,7 @@ class Database:
         sort: tuple[str, str] | None = ("sk", "S"),
         **more: Any,
     ) -> None:
-        """An empty table; `more` as CreateTable takes it, AttributeDefinitions being put first."""
+        """Create an empty table; `more` has parameters of CreateTable or extends the attributes."""
         attributes = [a for a in (partition, sort) if a is not None]
         keys = [{"AttributeName": partition[0], "KeyType": "HASH"}]
         if sort is not None:
@@ -160,18 +160,18 @@ class Database:
             pass
 
     def tables(self) -> list[str]:
-        """Names of all tables."""
-        pages = self.client.get_paginator("list_tables").paginate()  # of a hundred names
+        """Return the names of all tables."""
+        pages = self.client.get_paginator("list_tables").paginate()  # pages of a hundred names
         return list(pages.search("TableNames[]"))
 
     def fill(self, table: str, items: Iterable[Mapping[str, Any]]) -> None:
-        """Write items, at a fifth of the CPU that boto3's client would take."""
+        """Write items with a fifth of the CPU that boto3's client would use."""
         load(PlainWrites(self.url), (dict(item) for item in items), table)
 
     def collections(
         self, table: str, sizes: Sequence[int], filling: int = 0, name: str = "k"
     ) -> set[str]:
-        """A table (pk S, sk S) of collections with so many items each; returns its keys."""
+        """Create a table (pk S, sk S) with collections of these sizes, and return its keys."""
         self.create(table)
         padding = {"data": {"S": "x" * filling}} if filling else {}
         self.fill(
@@ -185,19 +185,19 @@ class Database:
         return {f"{name}{number}" for number in range(len(sizes))}
 
     def keys(self, table: str, *arguments: str) -> Result:
-        """`keyhop keys` on a table, in typed JSON."""
+        """Run `keyhop keys` on a table, with output in typed JSON."""
         where = ("--endpoint-url", self.url, "--format", "typed-json")
         return keyhop("keys", table, *where, *arguments)
 
     def report(self, table: str, folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-        """The status of `keys`, and its --summary with the keys themselves as `out`."""
+        """Run `keys`, and return its status, and its --summary with the keys as `out`."""
         path = folder / "report.json"
         result = self.keys(table, "--summary", str(path), *arguments)
         return result.status, json.loads(path.read_bytes()) | {"out": result.keys}
 
 
 class PlainWrites:
-    """A client of a local database that sends BatchWriteItem as plain JSON, and checks nothing."""
+    """A client of a local database that sends BatchWriteItem as plain JSON without validation."""
 
     def __init__(self, url: str) -> None:
         self._connections = Connections(url)
@@ -206,7 +206,6 @@ class PlainWrites:
         self._credentials = ReadOnlyCredentials(*(LOCAL_CREDENTIALS[name] for name in names), None)
 
     def batch_write_item(self, **request: Any) -> dict[str, Any]:
-        """boto3's BatchWriteItem."""
         body = typed_json(request).encode()
         target = "DynamoDB_20120810.BatchWriteItem"
         head = self._signer.head(self._credentials, target, body, time.time())
@@ -221,7 +220,7 @@ def load(
     table: str,
     progress: Callable[[int], None] = lambda loaded: None,
 ) -> int:
-    """Write items in batches, several at once; returns how many. Keys must not repeat."""
+    """Write items with distinct keys in parallel batches, and return their number."""
     loaded = 0
     with ThreadPoolExecutor(THREADS) as pool:
         rest = iter(items)
@@ -245,7 +244,7 @@ def _write(client: Any, table: str, batch: list[dict[str, Any]]) -> int:
 
 
 def hashable(keys: Iterable[Key]) -> list[Any]:
-    """Typed keys as comparable values: numbers by value, as the service may write them anew."""
+    """Return typed keys as comparable values, in which equal numbers are equal in any notation."""
     return sorted(
         (tuple((name, *_comparable(value)) for name, value in sorted(key.items())) for key in keys),
         key=repr,

@@ -1,7 +1,7 @@
-"""Every interleaving of users and attempts at one row: a put against deletes, crashes, late twins.
+"""Explore every interleaving of users and attempts at a row: puts, deletes, crashes, late twins.
 
-The courses of `keyhop.each.protocol` themselves are explored: an attempt between two calls is the
-answers that it has had, and its course is run anew for each call. A world is a value.
+The explorer runs the courses of `keyhop.each.protocol` themselves. The state of an attempt between
+two calls is its list of answers: its course is run again for each call. A world is a value.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,13 +15,19 @@ from keyhop.each.protocol import Rules as Given
 from testing.worlds import reachable
 
 OURS, EQUAL, OTHER = "ours", "a user's, equal", "a user's"
-"""What is in our place. Courses cannot tell the first two from each other, unless contents tell."""
+"""The item in our place. Courses distinguish the first two only if the contents show the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """At a row. answers: so far. witness: that the last look has found. unsure: an answer of a put
-    was lost. outcome: that it is about to commit. over: it has, or was killed.
+    """An attempt at a row.
+
+    Attributes:
+        answers: The answers so far.
+        witness: The witness that the last look found.
+        unsure: Whether the answer to a put was lost.
+        outcome: The outcome that it will commit next.
+        over: Whether it has committed, or was killed.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -33,14 +39,19 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """users: what each will yet do, in order: "+a", "-a"; "+" and "-" at our place, "~" changes
-    what is there. items: of users, beside our place.
+    """A collection, its users, and the attempts to put our item into it.
 
-    attempts: that have begun; more: how many may yet begin; twins: also while another is at work.
-    crashes, losses: how many attempts may be killed, and answers be lost. result: that was
-    committed first. was_empty: since our item was last taken from its place, or never was there,
-    users had no item, at some moment. was_right: since it is there, users had one. taken: who has
-    taken it last from there.
+    Attributes:
+        users: The remaining writes of each user, in order: "+a" and "-a", or "+", "-" and "~"
+            (change the item) at our place.
+        items: The items of users that are not at our place.
+        more: How many attempts may still begin.
+        twins: Whether an attempt may begin while another one is running.
+        crashes, losses: How many attempts may be killed, and how many answers be lost.
+        result: The first outcome that was committed.
+        was_empty: Whether users had no item at some moment while our item was not in its place.
+        was_right: Whether users had an item at some moment while our item was in its place.
+        last_taker: Who last removed our item from its place.
     """
 
     users: tuple[tuple[str, ...], ...] = ()
@@ -55,7 +66,7 @@ class World:
     result: str | None = None
     was_empty: bool = False
     was_right: bool = False
-    taken: str = ""
+    last_taker: str = ""
     harm: str = ""
 
     @property
@@ -64,14 +75,14 @@ class World:
 
     @property
     def is_at_rest(self) -> bool:
-        return self.result is not None and not any(self.users) and not self.at_work
+        return self.result is not None and not any(self.users) and not self.is_active
 
     @property
-    def at_work(self) -> bool:
+    def is_active(self) -> bool:
         return not all(attempt.over for attempt in self.attempts)
 
-    def noted(self) -> "World":
-        """After a step: what of the present moment is remembered."""
+    def with_history(self) -> "World":
+        """Return the world with an updated history, after a step."""
         has = self.has_users_items
         was_right = self.place == OURS and (self.was_right or has)
         return replace(self, was_empty=self.was_empty or not has, was_right=was_right)
@@ -79,10 +90,15 @@ class World:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is explored; others than the defaults are mutants, to show what each part is for.
+    """The rules that are explored; mutants change one, to show that each is needed.
 
-    course: in place of the protocol's. sees_sentinels: they are taken for witnesses.
-    sees_itself: so is our item. unconditional: our item is taken back whatever is in its place.
+    Attributes:
+        given: The rules of the protocol.
+        course: A course to run instead of the protocol's.
+        sees_sentinels: Whether a sentinel counts as a witness.
+        sees_itself: Whether our item counts as a witness.
+        unconditional: Whether our item is taken back whatever item is in its place.
+        known: A cache of calls and outcomes.
     """
 
     given: Given = field(default_factory=Given)
@@ -92,32 +108,32 @@ class Rules:
     unconditional: bool = False
     known: dict[Any, Any] = field(default_factory=dict)
 
-    def explore(self, world: World, most: int = 3_000_000) -> tuple[int, list[World]]:
-        """How many worlds can come of it, and those of them at rest, or harmed."""
+    def explore(self, world: World, maximum: int = 3_000_000) -> tuple[int, list[World]]:
+        """Return the number of reachable worlds, and those that are at rest or harmed."""
 
-        def nexts(here: World) -> Iterator[World]:
-            if not here.harm:
-                yield from (there.noted() for there in self.nexts(here))
+        def nexts(world: World) -> Iterator[World]:
+            if not world.harm:
+                yield from (neighbour.with_history() for neighbour in self.nexts(world))
 
-        worlds = [*reachable(world.noted(), nexts, most)]
-        return len(worlds), [one for one in worlds if one.is_at_rest or one.harm]
+        worlds = [*reachable(world.with_history(), nexts, maximum)]
+        return len(worlds), [each for each in worlds if each.is_at_rest or each.harm]
 
     def nexts(self, world: World) -> Iterator[World]:
-        """All worlds that are one step away."""
+        """Yield all worlds that are one step away."""
         for number, script in enumerate(world.users):
             if script:
                 users = (*world.users[:number], script[1:], *world.users[number + 1 :])
                 yield _used(replace(world, users=users), script[0])
-        may_begin = world.twins or (world.result is None and not world.at_work)
-        if world.more and may_begin and (world.attempts or not world.at_work):
-            begun = (*world.attempts, Attempt())
-            yield replace(world, attempts=begun, more=world.more - 1)
+        may_begin = world.twins or (world.result is None and not world.is_active)
+        if world.more and may_begin:
+            attempts = (*world.attempts, Attempt())
+            yield replace(world, attempts=attempts, more=world.more - 1)
         for number, attempt in enumerate(world.attempts):
             if not attempt.over:
                 yield from self._acted(world, number, attempt)
 
     def following(self, attempt: Attempt) -> Call | str:
-        """Its next call; or its outcome."""
+        """Return an attempt's next call, or its outcome."""
         if attempt.answers not in self.known:
             course = (self.course or self.given.course)(self.given)
             try:
@@ -127,8 +143,8 @@ class Rules:
                 self.known[attempt.answers] = call
             except StopIteration as end:
                 self.known[attempt.answers] = end.value
-        found: Call | str = self.known[attempt.answers]
-        return found
+        step: Call | str = self.known[attempt.answers]
+        return step
 
     def _acted(self, world: World, number: int, attempt: Attempt) -> Iterator[World]:
         if world.crashes and (world.more or world.twins):
@@ -139,22 +155,20 @@ class Rules:
             return
         call = self.following(attempt)
         assert isinstance(call, Call)
-        there, answer, witness = self._called(world, number, attempt, call)
+        next_world, answer, witness = self._called(world, attempt, call)
         if call is Call.PUT and world.losses:
             unsure = replace(attempt, unsure=True)
-            yield replace(_with(there, number, unsure), losses=world.losses - 1)
-        told = replace(attempt, answers=(*attempt.answers, answer), witness=witness)
-        outcome = self.following(told)
-        if outcome is self.following(Attempt()):  # a course that begins anew has forgotten all
-            told = replace(told, answers=())
+            yield replace(_with(next_world, number, unsure), losses=world.losses - 1)
+        attempt = replace(attempt, answers=(*attempt.answers, answer), witness=witness)
+        outcome = self.following(attempt)
+        if outcome is self.following(Attempt()):  # a course that restarts has lost its answers
+            attempt = replace(attempt, answers=())
         if isinstance(outcome, str):
-            told = Attempt(outcome=outcome)
-        yield _with(there, number, told)
+            attempt = Attempt(outcome=outcome)
+        yield _with(next_world, number, attempt)
 
-    def _called(
-        self, world: World, number: int, attempt: Attempt, call: Call
-    ) -> tuple[World, Answer, str]:
-        """A call, served: atomic, as a request for one item is, and a transaction."""
+    def _called(self, world: World, attempt: Attempt, call: Call) -> tuple[World, Answer, str]:
+        """Make a call, which is atomic like a request for one item, or a transaction."""
         place, witness = world.place, attempt.witness
         at_place = {None: Answer.FREE, OTHER: Answer.OTHER}.get(place, Answer.EQUAL)
         if call is Call.ASK:
@@ -163,10 +177,10 @@ class Rules:
         if call is Call.READ:
             return world, at_place, witness
         if call is Call.LOOK:
-            others = sorted(world.items) + ["!"] * (self.sees_sentinels and world.sentinel)
-            others += ["place"] * (self.sees_itself and place is not None)
-            if others:
-                return world, Answer.WITNESS, others[0]
+            witnesses = sorted(world.items) + ["!"] * (self.sees_sentinels and world.sentinel)
+            witnesses += ["place"] * (self.sees_itself and place is not None)
+            if witnesses:
+                return world, Answer.WITNESS, witnesses[0]
             return world, Answer.FREE if place is None else Answer.ALONE, ""
         if call is Call.TAKE_BACK:
             if self.unconditional and place == OTHER:
@@ -175,62 +189,56 @@ class Rules:
                 return world, at_place, witness
             if place == EQUAL:
                 return replace(world, harm="an item of a user is deleted"), Answer.FREE, witness
-            gone = replace(world, place=None, was_empty=False, taken="us")
-            return gone, Answer.FREE, witness
+            removed = replace(world, place=None, was_empty=False, last_taker="us")
+            return removed, Answer.FREE, witness
         if call is Call.REPLACE and place is None:
             return world, Answer.LOST, witness
-        if call is Call.CHECKED_PUT and witness not in {
-            *world.items,
-            "!" * world.sentinel,
-            "place",
-        }:
+        witnesses = [*world.items, "!" * world.sentinel, "place"]
+        if call is Call.CHECKED_PUT and witness not in witnesses:
             return world, Answer.LOST, witness
         overwrites = self.given.overwrite and call is not Call.PUT
         if place is not None and not overwrites:
             return world, at_place, witness
-        # A user's item that is overwritten is a witness itself.
+        # An overwritten item of a user is itself a witness.
         was_right = world.was_right if place == OURS else place is not None
         written = replace(world, place=OURS, was_right=was_right, was_empty=False)
         return written, Answer.FREE, witness
 
 
 def is_alone(world: World) -> bool:
-    """Whether our item stands alone, and did so ever since it was put."""
+    """Return whether our item has been alone in its collection since it was put."""
     return world.place == OURS and not world.has_users_items and not world.was_right
 
 
 def is_miscounted(world: World) -> bool:
-    """Whether our item is where the committed outcome says that it is not, or the reverse.
+    """Return whether the committed outcome contradicts the presence of our item.
 
-    Taken away by a user it may be; and by a late twin from a collection that users have emptied.
+    A user may have removed it, or a late twin from a collection that users have emptied.
     """
     if world.result in (PUT, FOUND):
         twins = world.twins and world.was_empty
-        return world.place is None and world.taken != "user" and not twins
+        return world.place is None and world.last_taker != "user" and not twins
     return world.place == OURS
 
 
 def is_robbed(world: World) -> bool:
-    """Whether the outcome says that there was no collection, but there was one all the time since
-    our item was taken from it, or without it ever being there.
-    """
+    """Return whether the outcome denies a collection that existed all the time without our item."""
     return world.result in (GUARDED, GONE) and not world.was_empty
 
 
 def _used(world: World, operation: str) -> World:
-    """A user's write. What a user puts into our place is another content than ours."""
-    does, name = operation[0], operation[1:]
+    """Apply a user's write. An item that a user puts into our place differs from ours."""
+    action, name = operation[0], operation[1:]
     if name:
-        items = world.items | {name} if does == "+" else world.items - {name}
+        items = world.items | {name} if action == "+" else world.items - {name}
         return replace(world, items=items)
-    if does == "-":
-        taken = "user" if world.place == OURS else world.taken
+    last_taker = "user" if world.place == OURS else world.last_taker
+    if action == "-":
         was_empty = world.was_empty and world.place != OURS
-        return replace(world, place=None, taken=taken, was_empty=was_empty)
-    if does == "~" and world.place is None:
+        return replace(world, place=None, last_taker=last_taker, was_empty=was_empty)
+    if action == "~" and world.place is None:
         return world
-    taken = "user" if world.place == OURS else world.taken
-    return replace(world, place=OTHER, taken=taken)
+    return replace(world, place=OTHER, last_taker=last_taker)
 
 
 def _with(world: World, number: int, attempt: Attempt) -> World:

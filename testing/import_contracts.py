@@ -1,4 +1,4 @@
-"""An import contract of our own: every module is pure, unless a list says that it does I/O."""
+"""A custom import contract: every module is pure, unless a list says that it does I/O."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ class PureUnlessListed(Contract):
 
     Options:
         package: The package whose modules are pure.
-        io_modules: The modules that need not be, as "keyhop.scan: reader sampling", or
-            "keyhop.cli" for a whole package. A module that need not be listed must not be.
-        forbidden_modules: The modules by which I/O is done.
+        io_modules: The modules that may do I/O, such as "keyhop.scan: reader sampling", or
+            "keyhop.cli" for a whole package. A pure module must not be listed.
+        forbidden_modules: The modules that do I/O.
     """
 
     type_name = "pure_unless_listed"
@@ -36,25 +36,25 @@ class PureUnlessListed(Contract):
             listed |= below
             needless += sorted(named - doing_io) if named else [package] * (not below & doing_io)
         chains = [
-            min(found, key=len)
+            min(module_chains, key=len)
             for module in sorted(doing_io & modules - listed)
-            if (found := self._chains(graph, module))
+            if (module_chains := self._chains(graph, module))
         ]
-        told = {"chains": chains, "needless": needless}
-        return ContractCheck(kept=not (chains or needless), metadata=told)
+        problems = {"chains": chains, "needless": needless}
+        return ContractCheck(kept=not (chains or needless), metadata=problems)
 
     def _chains(self, graph: ImportGraph, module: str) -> list[tuple[str, ...]]:
-        found = [
+        chains = [
             graph.find_shortest_chain(module, forbidden)
             for forbidden in self.forbidden_modules  # type: ignore[attr-defined]
             if forbidden in graph.modules
         ]
-        return [chain for chain in found if chain is not None]
+        return [chain for chain in chains if chain is not None]
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Print the shortest chain of imports of each module, and what is listed needlessly."""
-        told: dict[str, Any] = check.metadata
-        for chain in told["chains"]:
+        """Print the shortest chain of imports of each module, and the needlessly listed modules."""
+        problems: dict[str, Any] = check.metadata
+        for chain in problems["chains"]:
             output.print_error(" -> ".join(chain))
-        for module in told["needless"]:
+        for module in problems["needless"]:
             output.print_error(f"{module} does no I/O: take it off the list.")

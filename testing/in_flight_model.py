@@ -1,8 +1,8 @@
-"""A process that reads a table, by a clock of its own: lanes, a CPU, a rate, a table. No threads.
+"""A model of a process that reads a table, without threads: lanes, a CPU, a budget, a clock.
 
-A lane takes its turn in the budget, then `cpu` seconds of the one CPU, then the request is under
-way for `latency` seconds, or longer if the table serves `serves` pages a second and has a queue.
-A table that throttles has read units by the second, and saves up those of `burst` seconds.
+A lane waits for its turn in the budget, then uses `cpu` seconds of the one CPU. Its request takes
+`latency` seconds, or longer if the table, which serves `serves` pages a second, has a queue.
+A table that throttles has read units per second, and saves those of `burst` seconds.
 """
 
 import random
@@ -19,7 +19,7 @@ TICK_SECONDS = 0.05
 FIRST_BACK_OFF = 0.05
 
 Setting = Callable[[float], float]
-"""By the moment."""
+"""A value that depends on the time."""
 
 
 def always(value: float) -> Setting:
@@ -27,17 +27,23 @@ def always(value: float) -> Setting:
 
 
 def steps(*levels: tuple[float, float]) -> Setting:
-    """Each value from its moment on."""
+    """Return a setting with these (begin, value) levels."""
     return lambda now: [value for begin, value in levels if begin <= now][-1]
 
 
 @dataclass(eq=False)
 class Model:
-    """latency, cpu: seconds. serves: pages a second. gives: read units a second, of pages that cost
-    `units` each, or as many times `item` as the budget has room for, if that is less. jitter: up to
-    so much longer an answer takes, as a share.
+    """A process that reads a table.
 
-    answered, throttled: when. read: when, and read units. lanes: at each tick.
+    Attributes:
+        latency, cpu: The seconds of a request, and of the CPU that it needs.
+        serves: The pages per second of the table.
+        gives: The read units per second of the table.
+        units, item: The read units of a page, or, if the budget has less, a multiple of `item`.
+        jitter: The share by which a request may take longer.
+        answered, throttled: The times of answers and of throttled requests.
+        read: The times of answers, with their read units.
+        lanes: The times of ticks, with the number of lanes.
     """
 
     in_flight: InFlight
@@ -68,8 +74,8 @@ class Model:
         self.in_flight.begin(0.0, self.in_flight.most)
         self._at(0.0, self._tick)
         while self._events and self._events[0][0] < until:
-            now, _, what, given = heappop(self._events)
-            what(now, *given)
+            now, _, function, arguments = heappop(self._events)
+            function(now, *arguments)
         return self
 
     def pages_a_second(self, begin: float, end: float) -> float:
@@ -85,13 +91,13 @@ class Model:
     def lanes_between(self, begin: float, end: float) -> list[int]:
         return [lanes for moment, lanes in self.lanes if begin <= moment < end]
 
-    def _at(self, moment: float, what: Callable[..., None], *given: Any) -> None:
-        heappush(self._events, (moment, next(self._numbers), what, given))
+    def _at(self, moment: float, function: Callable[..., None], *arguments: Any) -> None:
+        heappush(self._events, (moment, next(self._numbers), function, arguments))
 
     def _tick(self, now: float) -> None:
-        wanted = self.in_flight.look(now)
-        self.lanes.append((now, wanted))
-        while self._running < wanted:
+        lanes = self.in_flight.look(now)
+        self.lanes.append((now, lanes))
+        while self._running < lanes:
             self._running += 1
             self._begin(now)
         self._at(now + TICK_SECONDS, self._tick)
@@ -103,8 +109,8 @@ class Model:
         self._ask(now, now, 0)
 
     def _ask(self, now: float, began: float, failures: int) -> None:
-        most = min(self.units, self.budget.page_units(now))
-        turn = self.budget.reserve(now, max(self.item, most // self.item * self.item))
+        maximum = min(self.units, self.budget.page_units(now))
+        turn = self.budget.reserve(now, max(self.item, maximum // self.item * self.item))
         self._wait(now, began, failures, now, turn)
 
     def _wait(self, now: float, began: float, failures: int, since: float, turn: Turn) -> None:

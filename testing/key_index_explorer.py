@@ -1,9 +1,10 @@
-"""Every interleaving of writers, keepers, crashes and duplicates over one item collection.
+"""Explore every interleaving of writers, keepers, crashes and duplicates in one item collection.
 
-What a keeper does next is decided by protocol.py, which production runs as well.
+The next call of a keeper is decided by protocol.py, which production runs as well.
 
-A world is a value: what lies in the table, what users will yet do, which records wait, where each
-keeper stands. `Rules.nexts` gives all worlds that one atomic call, delivery or crash can lead to.
+A world is a value: the items of the table, the remaining writes of users, the waiting records, and
+the state of each keeper. `Rules.nexts` yields each world that one atomic call, delivery or crash
+leads to.
 """
 
 import random
@@ -18,9 +19,11 @@ from testing.worlds import reachable
 
 SENTINEL = "!"
 INSERT, OTHER, CHANGED, WALKED = "I", "R", "M", "W"
-"""Records: of a user's insert; of a change of the item in the sentinel's place; and all others.
-WALKED is no record, but what a walk has seen of the collection some time ago; it does not come
-again when the walker is killed."""
+"""Kinds of records: INSERT by a user, CHANGED for the item in the sentinel's place, or OTHER.
+
+WALKED is not a record: a walk has read the collection earlier. It is not delivered again if the
+walker is killed.
+"""
 
 Working = tuple[str, Call, bool]
 """A keeper's record, the call that it is about to make, and whether it has seen items."""
@@ -28,11 +31,15 @@ Working = tuple[str, Call, bool]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """writers: what each will yet do, in order: "+a", "-a"; "-!" deletes what is in the sentinel's
-    place, "+!" puts an item there, and "~!" takes the marker of a sentinel away.
+    """An item collection with its writers, keepers and records.
 
-    occupied: an item of a user is in the sentinel's place. trusted: `auto` reads the index. before:
-    items that sort before the sentinel. crashes, copies: how many may yet happen.
+    Attributes:
+        writers: The remaining writes of each user, in order: "+a" and "-a"; "-!" deletes the item
+            in the sentinel's place, "+!" puts an item there, "~!" removes a sentinel's marker.
+        occupied: Whether a user's item is in the sentinel's place.
+        trusted: Whether `auto` reads the index.
+        before: The items that sort before the sentinel.
+        crashes, copies: How many crashes and duplicate records may still happen.
     """
 
     writers: tuple[tuple[str, ...], ...]
@@ -48,47 +55,48 @@ class World:
 
     @property
     def is_quiet(self) -> bool:
-        """Writes have stopped, and all records have been worked on."""
+        """Whether writes have stopped, and all records have been processed."""
         return not any(self.writers) and not self.records and not any(self.keepers)
 
     @property
     def is_right(self) -> bool:
-        """Tell whether a sentinel is where an item is; if it cannot be, nobody trusts the index."""
+        """Whether there is a sentinel if there is an item, or else the index is not trusted."""
         if self.occupied:
             return not self.trusted
         return self.sentinel == bool(self.items)
 
     @property
     def place(self) -> Place:
-        """What a read of the sentinel's place finds."""
+        """The result of a read of the sentinel's place."""
         if self.occupied:
             return Place.OCCUPIED
         return Place.SENTINEL if self.sentinel else Place.FREE
 
     def without_crashes(self) -> "World":
-        """The same, where no keeper is killed and no record comes twice."""
+        """Return the same world without crashes and duplicates."""
         return replace(self, crashes=0, copies=0)
 
     def look(self) -> tuple[bool, bool | None]:
-        """The first two items of the collection."""
+        """Return what the first two items of the collection show."""
         first = [False] * len(self.items & self.before)
         middle = [self.sentinel] if self.place is not Place.FREE else []
         last = [False] * len(self.items - self.before)
         return shown_by([*first, *middle, *last][:2])
 
     def recorded(self, record: str) -> "World":
-        """With one more record in the stream; order says nothing."""
+        """Return the world with one more record, sorted because their order has no meaning."""
         return replace(self, records=tuple(sorted((*self.records, record))))
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the stream and the keepers behave; others than the protocol's show what it needs.
+    """The rules of the stream and the keepers; mutants show which rules the protocol needs.
 
-    own_inserts, own_deletes: whether keepers' own writes are records. looks_again: whether a keeper
-    looks again after it has acted, until it sees that all is right. passes_changes: whether the
-    stream's filter lets changes of the item in the sentinel's place pass. withdraws: whether a
-    keeper withdraws the trust in the index when that place is occupied.
+    Attributes:
+        own_inserts, own_deletes: Whether the stream has records of the keepers' writes.
+        looks_again: Whether a keeper looks again after a write, until nothing is wrong.
+        passes_changes: Whether the filter passes changes of the item in the sentinel's place.
+        withdraws: Whether a keeper withdraws trust in the index if that place is occupied.
     """
 
     own_inserts: bool = True
@@ -98,7 +106,7 @@ class Rules:
     withdraws: bool = True
 
     def nexts(self, world: World) -> Iterator[World]:
-        """All worlds that are one step away."""
+        """Yield all worlds that are one step away."""
         for number, script in enumerate(world.writers):
             if script:
                 rest = _with(world.writers, number, script[1:])
@@ -110,22 +118,22 @@ class Rules:
             yield self._worked(world, number, working)
             if world.crashes:
                 idle = replace(world, keepers=_with(world.keepers, number, None))
-                again = idle if working[0] == WALKED else idle.recorded(working[0])
-                yield replace(again, crashes=world.crashes - 1)
+                idle = idle if working[0] == WALKED else idle.recorded(working[0])
+                yield replace(idle, crashes=world.crashes - 1)
 
     def explore(self, world: World) -> tuple[int, list[World]]:
-        """How many worlds can come of it, and those of them that are quiet but not right."""
+        """Return the number of reachable worlds, and those that are quiet but not right."""
         worlds = [*reachable(world, self.nexts)]
-        return len(worlds), [one for one in worlds if one.is_quiet and not one.is_right]
+        return len(worlds), [each for each in worlds if each.is_quiet and not each.is_right]
 
     def wander(self, world: World, chance: random.Random) -> World:
-        """One history, chosen at random, to its end."""
+        """Return the last world of a history that is chosen at random."""
         while not world.is_quiet:
             world = chance.choice(list(self.nexts(world)))
         return world
 
     def _worked(self, world: World, number: int, working: Working) -> World:
-        """One call of a keeper: atomic, as a request for one item collection is."""
+        """Make one call of a keeper, which is atomic like a request for one item collection."""
         record, call, items = working
         following: Call | None = Call.LOOK if self.looks_again else None
         if call is Call.READ:
@@ -144,11 +152,11 @@ class Rules:
         elif call is Call.DELETE and world.sentinel:
             world = replace(world, sentinel=False)
             world = world.recorded(OTHER) if self.own_deletes else world
-        stands = None if following is None else (record, following, items)
-        return replace(world, keepers=_with(world.keepers, number, stands))
+        keeper = None if following is None else (record, following, items)
+        return replace(world, keepers=_with(world.keepers, number, keeper))
 
     def _written(self, world: World, operation: str) -> World:
-        """A user's write, and its record if it has changed anything and the filter lets it pass."""
+        """Apply a user's write, and add its record if it has an effect and the filter passes it."""
         kind, name = operation[0], operation[1:]
         if name == SENTINEL:
             return self._written_to_the_place(world, kind)
@@ -158,26 +166,26 @@ class Rules:
         return replace(world, items=items).recorded(INSERT if kind == "+" else OTHER)
 
     def _written_to_the_place(self, world: World, kind: str) -> World:
-        was = world.place
+        place = world.place
         if kind == "-":
-            gone = replace(world, sentinel=False, occupied=False)
-            return world if was is Place.FREE else gone.recorded(OTHER)
-        if was is Place.OCCUPIED or (kind == "~" and was is Place.FREE):
+            freed = replace(world, sentinel=False, occupied=False)
+            return world if place is Place.FREE else freed.recorded(OTHER)
+        if place is Place.OCCUPIED or (kind == "~" and place is Place.FREE):
             return world
         world = replace(world, sentinel=False, occupied=True)
-        if was is Place.FREE:
+        if place is Place.FREE:
             return world.recorded(OTHER)
         return world.recorded(CHANGED) if self.passes_changes else world
 
 
 def _deliveries(world: World, number: int) -> Iterator[World]:
-    """Any waiting record may come next; and it may come once more later."""
+    """Deliver any waiting record; it may be delivered again later."""
     for record in set(world.records):
-        left = list(world.records)
-        left.remove(record)
+        remaining = list(world.records)
+        remaining.remove(record)
         working = (record, protocol.first_call(only_inserts=record == INSERT), False)
         busy = _with(world.keepers, number, working)
-        yield replace(world, keepers=busy, records=tuple(left))
+        yield replace(world, keepers=busy, records=tuple(remaining))
         if world.copies:
             yield replace(world, keepers=busy, copies=world.copies - 1)
 

@@ -1,4 +1,4 @@
-"""Tables with sentinels: made, looked at as a whole, and their streams read."""
+"""Tables with sentinels, their drift, and their streams."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def table_of(database: Database, table: str) -> Table:
 
 
 def delete_index(database: Database, table: str) -> None:
-    """Delete the key index, and return when it can no longer be read."""
+    """Delete the key index, and wait until it is gone."""
     change = [{"Delete": {"IndexName": INDEX}}]
     database.client.update_table(TableName=table, GlobalSecondaryIndexUpdates=change)
     while table_of(database, table).index(INDEX) is not None:
@@ -39,29 +39,29 @@ def collections_of(database: Database, table: str, client: DynamoDB | None = Non
 
 
 def scanned(database: Database, table: str) -> Iterator[dict[str, Any]]:
-    """All items of a table."""
-    more: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
+    """Yield all items of a table."""
+    request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
     while True:
-        page = database.client.scan(**more)
+        page = database.client.scan(**request)
         yield from page["Items"]
         if "LastEvaluatedKey" not in page:
             return
-        more["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 def drift(database: Database, table: str, sentinel: Sentinel) -> tuple[set[Any], set[Any]]:
-    """Names of collections without their sentinel, and of those with nothing else."""
-    held: dict[Any, list[bool]] = defaultdict(list)
+    """Return the names of collections without a sentinel, and of those with a sentinel only."""
+    collections: dict[Any, list[bool]] = defaultdict(list)
     for item in scanned(database, table):
         name = canonical(item[sentinel.partition.name])
-        held[name].append(sentinel.is_one(item))
-    missing = {name for name, marks in held.items() if not any(marks)}
-    surplus = {name for name, marks in held.items() if all(marks)}
+        collections[name].append(sentinel.is_one(item))
+    missing = {name for name, marks in collections.items() if not any(marks)}
+    surplus = {name for name, marks in collections.items() if all(marks)}
     return missing, surplus
 
 
 class Stream:
-    """All records of a table's stream, as Lambda would get them."""
+    """The records of a table's stream in the form that Lambda receives."""
 
     def __init__(self, database: Database, table: str) -> None:
         self._client = boto3.client(
@@ -71,10 +71,10 @@ class Stream:
         self._places: dict[str, str] = {}
 
     def new(self) -> list[dict[str, Any]]:
-        """The records since the last call."""
-        told = self._client.describe_stream(StreamArn=self._arn)["StreamDescription"]
+        """Return the records since the last call."""
+        stream = self._client.describe_stream(StreamArn=self._arn)["StreamDescription"]
         records = []
-        for shard in told["Shards"]:
+        for shard in stream["Shards"]:
             name = shard["ShardId"]
             if name not in self._places:
                 self._places[name] = self._client.get_shard_iterator(

@@ -1,13 +1,12 @@
-"""Every interleaving of builds, verifications, removals, users, the keeper, a deploy and a crash.
+"""Explore the interleavings of builds, verifications, removals, users, keeper, deploy and crash.
 
-The code that is explored is `LifeCycle` itself, `DeadLetters`, `Registry` and `why_not`. A world is
-a value: the table, its stream, the keeper's mapping, the registry's entry, and how far each actor
-is. An actor's step is run anew for each call that it makes: with the answers that it has had so
-far, up to its next call, which is made on the world; so an actor between two calls is the answers
-that it has had.
+The explorer runs `LifeCycle` itself, `DeadLetters`, `Registry` and `why_not`. A world is a value:
+the table, its stream, the keeper's mapping, the registry's entry, and the progress of each actor.
+For each call of an actor, its step is run again: with the answers so far, up to the next call,
+which is made on the world. So the state of an actor between two calls is its list of answers.
 
-Time is not in it. What rests on time is stated as order: a wait for what others may still be doing
-ends when they do not any more.
+The model has no time. Rules that depend on time are stated as order: a wait for the work of others
+ends when they have stopped.
 """
 
 import json
@@ -42,14 +41,18 @@ NOW = datetime.fromisoformat(MOMENT)
 
 Operation = tuple[str, ...]
 Call = Callable[["World"], tuple["World", Any]]
-"""What a call does to a world, and its answer, as plain JSON."""
+"""A function that applies a call to a world, and returns the new world and the answer as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An execution of an action. state: of the last step that ended, as JSON. step: what is under
-    way: a step, "walk" or "verify" (then `answers` are the collections that are left), "settle",
-    "over". alive: as Step Functions tells.
+    """An execution of an action.
+
+    Attributes:
+        step: The current step; or "walk" or "verify", during which `answers` are the remaining
+            collections; or "settle" or "over".
+        state: The output of the last step, as JSON.
+        alive: Whether Step Functions reports that the execution is running.
     """
 
     name: str
@@ -62,31 +65,41 @@ class Actor:
 
     @property
     def is_walking(self) -> bool:
-        """Its walkers go on for a while after it was stopped."""
+        """Whether it has walkers, which continue for a while after it was stopped."""
         return self.step in ("walk", "verify")
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A run of `auto`. begun: which builds and removals had begun when it believed the index; None:
-    it did not yet. sure: collections that it has to list. left: those that it has not read yet.
+    """A run of `auto`.
+
+    Attributes:
+        epoch: The registry's epoch when the run began to trust the index; before that, None.
+        required: The collections that it must list.
+        remaining: The collections that it has not read yet.
     """
 
-    begun: int | None = None
-    sure: frozenset[str] = frozenset()
-    found: frozenset[str] = frozenset()
-    left: tuple[str, ...] = COLLECTIONS
+    epoch: int | None = None
+    required: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
+    remaining: tuple[str, ...] = COLLECTIONS
     over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """records: collections that the stream tells of. busy: those that the keeper has looked at and
-    will act upon. late: writes of a walker that was let pass, as (actor, call, collection). users:
-    writes that will yet be made. crashes, redrives: how many executions may yet be stopped, and
-    go on after that. mapping: the stream it is on, and how often it was changed. letters:
-    collections whose records the keeper gave up and the stream has forgotten, each with a message
-    in the failure queue. days: how long ago all that was noted is by now.
+    """A table with its stream, keeper and registry, the actors, and the events that may happen.
+
+    Attributes:
+        mapping: The keeper's stream, the number of its last change, and whether it is enabled.
+        records: The collections with a record in the stream.
+        busy: The collections that the keeper has read and will write.
+        late: The writes in flight of walkers, as (actor, call, collection).
+        users: The writes that users will make.
+        crashes, redrives: How many executions may still be stopped, and redriven after that.
+        letters: The collections whose records the keeper gave up and the stream has dropped, each
+            with a message in the failure queue.
+        days: The age of everything that is recorded.
     """
 
     actors: tuple[Actor, ...]
@@ -110,22 +123,22 @@ class World:
 
     @property
     def is_quiet(self) -> bool:
-        """The keeper has looked at all that was written."""
+        """Whether the keeper has processed all writes."""
         return not self.records and not self.busy and not self.late
 
     def make(self, call: Call) -> Any:
-        """The answer to a call that is made at once, and changes nothing."""
+        """Return the answer to a call that changes nothing."""
         return call(self)[1]
 
     def registry_entry(self) -> Entry:
-        """As a reader sees it."""
+        """Return the registry's entry as a reader sees it."""
         return Registry(Store(self), IDENTITY).entry()  # type: ignore[arg-type]
 
 
 def described(world: World) -> dict[str, Any]:
-    """DescribeTable's answer."""
+    """Return the answer of DescribeTable."""
     key = [{"AttributeName": "pk", "KeyType": "HASH"}]
-    told: dict[str, Any] = {
+    description: dict[str, Any] = {
         "TableName": TABLE,
         "TableArn": "arn:T",
         "TableId": "1",
@@ -138,14 +151,14 @@ def described(world: World) -> dict[str, Any]:
         "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
     }
     if world.stream:
-        told["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
-        told["LatestStreamArn"] = arn_of(world.stream)
+        description["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+        description["LatestStreamArn"] = arn_of(world.stream)
     if world.index:
         schema = [*key, {"AttributeName": MARKER, "KeyType": "RANGE"}]
-        told["GlobalSecondaryIndexes"] = [
+        description["GlobalSecondaryIndexes"] = [
             {"IndexName": INDEX, "IndexStatus": "ACTIVE", "KeySchema": schema}
         ]
-    return told
+    return description
 
 
 def arn_of(stream: int) -> str:
@@ -153,7 +166,7 @@ def arn_of(stream: int) -> str:
 
 
 def streamed(world: World, on: bool) -> World:
-    """The stream turned on or off: a new one has another ARN."""
+    """Turn the stream on or off; a new stream has another ARN."""
     changes = world.changes + 1
     return replace(world, stream=changes if on else 0, changes=changes, records=frozenset())
 
@@ -167,21 +180,21 @@ def followers_of(world: World, stream: str | None) -> list[dict[str, str]]:
     if world.mapping is None or arn_of(world.mapping[0]) != stream:
         return []
     state = "Enabled" if world.mapping[2] else "Disabled"
-    own = {"uuid": "m", "function": "KeepIndex", "problem": "", "queue": "q"}
-    return [{**own, "state": state, "modified": str(world.mapping[1])}]
+    mapping = {"uuid": "m", "function": "KeepIndex", "problem": "", "queue": "q"}
+    return [{**mapping, "state": state, "modified": str(world.mapping[1])}]
 
 
-def told_of(world: World, name: str) -> World:
-    """A write leaves a record, if the table has a stream."""
+def recorded(world: World, name: str) -> World:
+    """Add the stream record of a write, if the table has a stream."""
     return replace(world, records=world.records | {name}) if world.stream else world
 
 
 def written(world: World, call: str, name: str) -> World:
-    """A sentinel is put or deleted, and leaves a record if that changed anything."""
+    """Put or delete a sentinel, and add a record if that changes anything."""
     sentinels = world.sentinels | {name} if call == "put" else world.sentinels - {name}
     if sentinels == world.sentinels:
         return world
-    return told_of(replace(world, sentinels=sentinels), name)
+    return recorded(replace(world, sentinels=sentinels), name)
 
 
 BEFORE = Table(TABLE, described(World(())))
@@ -192,7 +205,7 @@ BATCH = "DDBStreamBatchInfo"
 
 
 class Pause(BaseException):
-    """The actor is about to make its next call, which is made on a world."""
+    """Raised when an actor makes a call without a recorded answer; it is then made on a world."""
 
     def __init__(self, call: Call) -> None:
         super().__init__()
@@ -201,7 +214,7 @@ class Pause(BaseException):
 
 @dataclass
 class Calls:
-    """The calls of one step: answered as they were; the first that was not is the next to make."""
+    """The calls of a step: it repeats the recorded answers, and pauses at the first new call."""
 
     answers: tuple[str, ...]
     at: int = 0
@@ -215,7 +228,7 @@ class Calls:
 
 @dataclass
 class Store:
-    """The registry's store, as an actor calls it, or a reader."""
+    """The registry's store for an actor, or for a reader."""
 
     calls: Calls | World
 
@@ -239,31 +252,31 @@ class Store:
 
 @dataclass
 class Client:
-    """DynamoDB, as far as an action asks it."""
+    """The DynamoDB operations that an action uses."""
 
     calls: Calls
 
     def describe_table(self, **_: Any) -> dict[str, Any]:
         return {"Table": self.calls.make(lambda world: (world, described(world)))}
 
-    def scan(self, **asked: Any) -> dict[str, Any]:
+    def scan(self, **request: Any) -> dict[str, Any]:
         sentinel = SENTINEL.item_of
 
         def call(world: World) -> tuple[World, Any]:
-            return world, sorted(world.sentinels) if asked.get("IndexName") else []
+            return world, sorted(world.sentinels) if request.get("IndexName") else []
 
         names = self.calls.make(call)
         return {"Items": [sentinel({"pk": {"S": name}}) for name in names]}
 
-    def call(self, operation: str, **asked: Any) -> dict[str, Any]:
+    def call(self, operation: str, **request: Any) -> dict[str, Any]:
         if operation != "update_table":
-            return dict(getattr(self, operation)(**asked))
+            return dict(getattr(self, operation)(**request))
 
         def call(world: World) -> tuple[World, Any]:
-            if "StreamSpecification" in asked:
-                on = asked["StreamSpecification"]["StreamEnabled"]
+            if "StreamSpecification" in request:
+                on = request["StreamSpecification"]["StreamEnabled"]
                 return streamed(world, on), None
-            (change,) = asked["GlobalSecondaryIndexUpdates"]
+            (change,) = request["GlobalSecondaryIndexUpdates"]
             return replace(world, index="Create" in change), None
 
         self.calls.make(call)
@@ -272,7 +285,7 @@ class Client:
 
 @dataclass
 class Keeper:
-    """The keeper's mapping, as an action sees and changes it."""
+    """The keeper's mapping, for an action that reads and changes it."""
 
     calls: Calls
     turns_stream_on = True
@@ -306,13 +319,13 @@ class Keeper:
         stream = table.stream
         if stream is None:
             return {}
-        found = self.calls.make(lambda world: (world, followers_of(world, stream)))
-        return kept_by(tuple(Follower(**one) for one in found))
+        followers = self.calls.make(lambda world: (world, followers_of(world, stream)))
+        return kept_by(tuple(Follower(**follower) for follower in followers))
 
 
 @dataclass
 class Queue:
-    """The keeper's failure queue, as the command calls it that works it off."""
+    """The keeper's failure queue, for the command that processes its messages."""
 
     calls: Calls
 
@@ -334,14 +347,14 @@ class Queue:
 
 
 class ForgetfulStream:
-    """A stream that has forgotten all records that a message points to."""
+    """A stream that has dropped all records to which a message refers."""
 
     def get_shard_iterator(self, **_: Any) -> None:
         raise ClientError({"Error": {"Code": "TrimmedDataAccessException"}}, "GetShardIterator")
 
 
 class Journal:
-    """The files of a walk whose report is in the name of its run."""
+    """The files of a walk; its report is the name of its run."""
 
     def __init__(self, run: str) -> None:
         self._counted = json.loads(run)
@@ -353,7 +366,7 @@ class Journal:
         return {**figures, **counted, "retries": 0, "throttles": {}}
 
     def plan(self) -> None:
-        """Reports go by the list prices then."""
+        """Return no plan, so that reports use the list prices."""
 
     def keep(self, name: str, content: Any) -> None: ...
 
@@ -366,43 +379,47 @@ class Journal:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is explored; others than the defaults are mutants, to show what each part is for.
+    """The rules that are explored; mutants change one, to show that each is needed.
 
-    why_not: of trust. fences: walkers see whether the lease is theirs. waits: for what a dead
-    holder, or the keeper, may still be doing. checks_again: a reader, at its end. life_cycle: the
-    class that is explored. withdraws: who discards a message withdraws trust before. steps: what is
-    known of them already.
+    Attributes:
+        withdraws: Whether a command that discards a message withdraws trust before.
+        why_not: The decision whether to trust the index.
+        fences: Whether walkers check that they hold the lease.
+        waits: Whether actors wait for the work of a dead lease holder, and of the keeper.
+        checks_again: Whether a reader decides about trust again at its end.
+        compares_begun: Whether a reader compares the epochs of its beginning and its end.
+        steps: A cache of the outcomes of steps.
     """
 
     withdraws: bool = True
     life_cycle: type[LifeCycle] = LifeCycle
-    why_not: Callable[[Evidence], str | None] = lambda seen: why_not(seen, NOW)
+    why_not: Callable[[Evidence], str | None] = lambda evidence: why_not(evidence, NOW)
     fences: bool = True
     waits: bool = True
     checks_again: bool = True
     compares_begun: bool = True
     steps: dict[Any, Any] = field(default_factory=dict)
 
-    def explore(self, world: World, most: int = 5_000_000) -> int:
-        """How many worlds can come of it; raises AssertionError with the first that is wrong."""
-        return sum(1 for _ in reachable(world, self.nexts, most))
+    def explore(self, world: World, maximum: int = 5_000_000) -> int:
+        """Return the number of reachable worlds; raise AssertionError at the first wrong one."""
+        return sum(1 for _ in reachable(world, self.nexts, maximum))
 
     def nexts(self, world: World) -> Iterator[World]:
-        """All worlds that are one call away; each is looked at."""
+        """Yield all worlds that are one call away, and check each."""
         for number, actor in enumerate(world.actors):
             if actor.step == "over":
                 continue
             if actor.alive or actor.is_walking:
-                there = self._acted(world, number, actor)
-                if there is not None:
-                    yield there
+                next_world = self._acted(world, number, actor)
+                if next_world is not None:
+                    yield next_world
             if actor.alive and world.crashes:
                 dead = replace(actor, alive=False, answers=actor.answers * actor.is_walking)
                 yield replace(_with(world, number, dead), crashes=world.crashes - 1)
             if not actor.alive and world.redrives:
-                left = COLLECTIONS if actor.is_walking else ()
-                again = _with(world, number, replace(actor, alive=True, answers=left))
-                yield replace(again, redrives=world.redrives - 1)
+                answers = COLLECTIONS if actor.is_walking else ()
+                redriven = _with(world, number, replace(actor, alive=True, answers=answers))
+                yield replace(redriven, redrives=world.redrives - 1)
         for number, operation in enumerate(world.users):
             rest = (*world.users[:number], *world.users[number + 1 :])
             yield self._used(replace(world, users=rest), operation)
@@ -413,7 +430,7 @@ class Rules:
             yield self._read(world, world.reader)
 
     def _acted(self, world: World, number: int, actor: Actor) -> World | None:
-        """One call of an actor; None: it has to wait."""
+        """Make one call of an actor; return None if it must wait."""
         if actor.is_walking:
             return self._walked(world, number, actor)
         state = json.loads(actor.state)
@@ -437,14 +454,14 @@ class Rules:
         return self._stepped(world, number, actor, state, following)
 
     def _following(self, actor: Actor) -> Pause | dict[str, Any] | KeyhopError:
-        """An actor's next call, or what its step came to: that follows from its answers alone."""
-        known = (actor.name, actor.action, actor.step, actor.state, actor.answers)
-        if known not in self.steps:
+        """Return an actor's next call or its step's outcome; both depend on its answers only."""
+        key = (actor.name, actor.action, actor.step, actor.state, actor.answers)
+        if key not in self.steps:
             try:
-                self.steps[known] = self._step(Calls(actor.answers), actor)
+                self.steps[key] = self._step(Calls(actor.answers), actor)
             except (Pause, KeyhopError) as outcome:
-                self.steps[known] = outcome
-        return self.steps[known]
+                self.steps[key] = outcome
+        return self.steps[key]
 
     def _step(self, calls: Calls, actor: Actor) -> dict[str, Any]:
         if actor.action != "discard":
@@ -510,8 +527,10 @@ class Rules:
         return _with(world, number, actor)
 
     def _walked(self, world: World, number: int, actor: Actor) -> World | None:
-        """A collection is looked at, and a write begun that the look leads to; None: one is not
-        done yet. A walker that is killed before that leaves it behind. It looks again afterwards.
+        """Check a collection, and start the write that repairs it; then the walker checks it again.
+
+        Return None if there is nothing to check or an earlier write is in flight, which remains in
+        flight if the walker is killed.
         """
         if not actor.answers or any(write[0] == actor.name for write in world.late):
             return None
@@ -529,8 +548,8 @@ class Rules:
             counted[kind] = 1
             call = "delete" if removes or kind == "surplus" else "put"
             late = world.late | {(actor.name, call, name)}
-            there = replace(actor, state=json.dumps(state))
-            return _with(replace(world, late=late), number, there)
+            waiting = replace(actor, state=json.dumps(state))
+            return _with(replace(world, late=late), number, waiting)
         actor = replace(actor, answers=tuple(rest), state=json.dumps(state))
         return _with(world, number, actor if rest else self._walk_ended(actor, state))
 
@@ -538,56 +557,56 @@ class Rules:
         if not actor.alive:
             return replace(actor, answers=())
         run = json.dumps(state["counted"][actor.step])
-        done = {"walk": "walked", "verify": "verified"}[actor.step]
-        state = {**state, done: {"run": run}}
+        result = {"walk": "walked", "verify": "verified"}[actor.step]
+        state = {**state, result: {"run": run}}
         if actor.step == "walk" and "verify" in state:
             return _walking(replace(actor, state=json.dumps(state)), "verify")
         state.pop("counted")
         return replace(actor, step="finish", answers=(), state=json.dumps(state))
 
     def _used(self, world: World, operation: Operation) -> World:
-        what, *name = operation
-        if what == "insert":
-            return told_of(replace(world, items=world.items | set(name)), name[0])
-        if what == "delete":
-            return told_of(replace(world, items=world.items - set(name)), name[0])
-        if what == "unlist":
+        kind, *name = operation
+        if kind == "insert":
+            return recorded(replace(world, items=world.items | set(name)), name[0])
+        if kind == "delete":
+            return recorded(replace(world, items=world.items - set(name)), name[0])
+        if kind == "unlist":
             return replace(mapped(world, False), listed=False)
-        if what == "disable" and world.mapping is not None:
+        if kind == "disable" and world.mapping is not None:
             changes = world.changes + 1
             mapping = (world.mapping[0], changes, False)
             return replace(world, mapping=mapping, changes=changes)
-        if what == "enable" and world.mapping is not None:
+        if kind == "enable" and world.mapping is not None:
             changes = world.changes + 1
             mapping = (world.mapping[0], changes, True)
-            # A day later: the stream has forgotten what it told meanwhile.
+            # This is a day later: the stream has dropped the records since then.
             return replace(world, mapping=mapping, changes=changes, records=frozenset())
-        if what == "forget":
+        if kind == "forget":
             return replace(world, records=frozenset())
-        if what == "give up" and name[0] in world.records:
-            # The keeper failed again and again, and a day later the stream forgets the record.
-            left = world.records - set(name)
-            return replace(world, records=left, letters=world.letters | set(name))
-        if what == "expire":
+        if kind == "give up" and name[0] in world.records:
+            # The keeper failed repeatedly, and a day later the stream drops the record.
+            letters = world.letters | set(name)
+            return replace(world, records=world.records - set(name), letters=letters)
+        if kind == "expire":
             return replace(world, letters=frozenset(), days=FAILURE_DAYS)
-        if what == "attach" and world.stream:
+        if kind == "attach" and world.stream:
             return mapped(world, True)
-        if what == "stream":
+        if kind == "stream":
             return streamed(world, name[0] == "on")
         return world
 
     def _kept(self, world: World) -> Iterator[World]:
-        """The keeper takes a record, and acts upon what it has seen."""
+        """Let the keeper read a record's collection, or write what it has decided."""
         if world.mapping is not None and world.mapping[2] and world.mapping[0] == world.stream:
             for name in world.records:
-                taken = replace(world, records=world.records - {name})
-                yield replace(taken, busy=taken.busy | {(name, name in world.items)})
+                remaining = replace(world, records=world.records - {name})
+                yield replace(remaining, busy=remaining.busy | {(name, name in world.items)})
         for name, has_items in world.busy:
-            done = replace(world, busy=world.busy - {(name, has_items)})
-            yield written(done, "put" if has_items else "delete", name)
+            written_world = replace(world, busy=world.busy - {(name, has_items)})
+            yield written(written_world, "put" if has_items else "delete", name)
 
     def evidence(self, world: World) -> Evidence:
-        """What a reader sees, all at one moment."""
+        """Return the evidence that a reader finds at one moment."""
         stream = arn_of(world.stream) if world.stream else None
         entry = world.registry_entry()
         if entry.verification is not None:
@@ -599,33 +618,32 @@ class Rules:
             SENTINEL,
             world.listed,
             stream,
-            tuple(Follower(**one) for one in followers_of(world, stream)),
+            tuple(Follower(**follower) for follower in followers_of(world, stream)),
             lag_seconds=0.0,
             longest_lag_seconds=0.0,
             failures=len(world.letters),
         )
 
     def _read(self, world: World, reader: Reader) -> World:
-        if reader.begun is None:
-            seen = self.evidence(world)
-            if self.why_not(seen) is not None:
+        if reader.epoch is None:
+            evidence = self.evidence(world)
+            if self.why_not(evidence) is not None:
                 return replace(world, reader=replace(reader, over=True))
-            # What nobody has looked at yet may be listed or not.
-            waiting = world.records | {name for name, _ in world.busy}
-            sure = world.items - waiting
-            reader = replace(reader, begun=seen.entry.epoch, sure=sure)
-        elif reader.left:
-            name, *rest = reader.left
-            found = reader.found | ({name} & world.sentinels if world.index else frozenset())
-            reader = replace(reader, left=tuple(rest), found=found)
+            # A collection that the keeper has not processed may be listed or not.
+            pending = world.records | {name for name, _ in world.busy}
+            reader = replace(reader, epoch=evidence.entry.epoch, required=world.items - pending)
+        elif reader.remaining:
+            name, *rest = reader.remaining
+            listed = reader.listed | ({name} & world.sentinels if world.index else frozenset())
+            reader = replace(reader, remaining=tuple(rest), listed=listed)
         else:
-            seen = self.evidence(world)
-            doubts = self.checks_again and self.why_not(seen) is not None
-            differs = self.compares_begun and seen.entry.epoch != reader.begun
+            evidence = self.evidence(world)
+            is_doubtful = self.checks_again and self.why_not(evidence) is not None
+            differs = self.compares_begun and evidence.entry.epoch != reader.epoch
             reader = replace(reader, over=True)
-            if not doubts and not differs:
-                lacking = (reader.sure & world.items) - reader.found
-                assert not lacking, f"a partial list: {sorted(lacking)} of {world}"
+            if not is_doubtful and not differs:
+                missing = (reader.required & world.items) - reader.listed
+                assert not missing, f"a partial list: {sorted(missing)} of {world}"
         return replace(world, reader=reader)
 
 

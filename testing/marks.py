@@ -1,4 +1,4 @@
-"""What of a test runs when: a fast representative in `make test`, the rest in `make prove`."""
+"""Marks of tests: fast representatives run in `make test`, the others in `make prove`."""
 
 from typing import Any
 
@@ -8,25 +8,25 @@ from hypothesis import settings
 on_every_database = pytest.mark.parametrize(
     "database", ["dynamodb_local", "dynalite", "stand_in"], indirect=True
 )
-"""`make test` asks all three, for a contract of the service."""
+"""The databases of `make test` for a contract of the service."""
 
 
 def prove(*values: Any) -> Any:
-    """Parameters of a test that `make prove` alone runs."""
+    """Return the parameters of a test that only `make prove` runs."""
     return pytest.param(*values, marks=pytest.mark.prove)
 
 
 on_dynamodb_local = pytest.mark.parametrize(
     "database", ["dynamodb_local", prove("dynalite"), prove("stand_in")], indirect=True
 )
-"""`make test` asks the service's own software, where the order of keys of all types counts."""
+"""The databases of tests that depend on the order of keys: `make test` uses AWS's software only."""
 
 
 def few() -> settings:
-    """A tenth of the profile's examples, for a property whose examples take a second each."""
+    """Return settings with a tenth of the examples, for properties that take a second for each."""
     return settings(max_examples=settings.default.max_examples // 10)
 
 
 def prove_long(*values: Any) -> Any:
-    """Parameters of a test that `make prove-long` alone runs."""
+    """Return the parameters of a test that only `make prove-long` runs."""
     return pytest.param(*values, marks=pytest.mark.prove_long)

@@ -1,4 +1,4 @@
-"""The wheel, for tests that need what is installed and not the checkout."""
+"""The wheel, for tests of the installed package instead of the checkout."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from testing.servers import ROOT
 
 
 def wheel_in(folder: Path) -> Path:
-    """Build the wheel from a source distribution, which shows that this one is complete."""
+    """Build the wheel from a source distribution, which shows that the latter is complete."""
     sdist = [sys.executable, "-m", "hatchling", "build", "--target", "sdist"]
     subprocess.run([*sdist, "--directory", str(folder)], cwd=ROOT, check=True)
     (sources,) = folder.glob("*.tar.gz")
@@ -18,7 +18,7 @@ def wheel_in(folder: Path) -> Path:
 
 
 def installed_in(folder: Path, wheel: Path) -> Path:
-    """Unpack it there, without what it needs, which the environment of the tests has."""
+    """Install the wheel without dependencies, which the environment of the tests has."""
     _pip("install", "--no-compile", "--target", str(folder), str(wheel))
     return folder
 

@@ -1,14 +1,14 @@
 """The partition model: DynamoDB Local behind a server that gives each physical key a write budget.
 
 The service gives a partition about 1,000 write units a second; DynamoDB Local never throttles. Here
-each partition key of a limited table has a token bucket, and what goes beyond it is answered as the
-service does: the error bodies are those of the service model and of AWS's documentation.
+each partition key of a limited table has a token bucket. Requests beyond its rate get an error of
+the service; its body follows the service model and AWS's documentation.
 
     with partitions("http://127.0.0.1:8000", rate=20, tables={"Audit"}) as model:
         client = boto3.client("dynamodb", endpoint_url=model.url, ...)
 
-Not as in the service: what an update or a delete costs is judged by the request, as nobody knows
-the item; a partition holds one key, and no partition is split by itself.
+The model differs from the service: the size of an update or a delete is that of the request,
+because the model does not know the item; a partition holds one key, and is never split.
 """
 
 import http.client
@@ -36,7 +36,7 @@ ALL_REASONS = tuple(
     f"{scope}{operation}{limit}Exceeded"
     for scope, operation, limit in product(("Table", "Index"), ("Read", "Write"), _LIMITS)
 )
-"""The service's reasons of throttling errors."""
+"""The reasons of throttling errors in the service."""
 
 HOT_KEY = "TableWriteKeyRangeThroughputExceeded"
 TABLE_TOO_SMALL = "TableWriteProvisionedThroughputExceeded"
@@ -57,15 +57,15 @@ _IN_A_TRANSACTION = {THROTTLING: "ThrottlingError", PROVISIONED: "ProvisionedThr
 
 
 class Fault(Enum):
-    """What goes wrong with a request: (is it passed on all the same?, is there an answer?)."""
+    """A fault of a request: (whether the database gets the request, whether there is an answer)."""
 
     REFUSED = (False, True)
-    """InternalServerError, and nothing was written."""
+    """The answer is InternalServerError, and nothing was written."""
     LOST = (True, True)
-    """InternalServerError, and yet the request took effect."""
+    """The answer is InternalServerError, but the request took effect."""
     HUNG_UP = (False, False)
     CUT_OFF = (True, False)
-    """The connection breaks; the request took effect."""
+    """The connection breaks, but the request took effect."""
 
 
 class Place(NamedTuple):
@@ -77,7 +77,7 @@ class Place(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One item of a request. key: of its partition, as text."""
+    """The write of one item, with its partition key as text."""
 
     table: str
     key: str
@@ -86,7 +86,7 @@ class Write(NamedTuple):
 
 @dataclass
 class Bucket:
-    """Tokens: write units that may be spent at once; so many come by a second."""
+    """A token bucket, which gains `rate` write units a second up to `burst`."""
 
     rate: float
     burst: float
@@ -103,7 +103,7 @@ class Bucket:
 
 @dataclass
 class Answer:
-    """Of the model itself: instead of the service's, or (leftovers) added to it."""
+    """The model's answer, which replaces that of the service, or adds unprocessed items to it."""
 
     body: dict[str, Any] | None = None
     request: dict[str, Any] | None = None
@@ -114,12 +114,17 @@ class Answer:
 class Partitions:
     """The model. Its settings may be changed at any time.
 
-    rate: write units a second of each partition key; burst: that may be spent at once, None: those
-    of a second. tables: those that are limited, None: all. code, reason: of the error; reason None:
-    the error carries none. provisioned: write units a second of whole tables; UpdateTable changes
-    them. failing, losing: shares of the writes that fail before, and after, they take effect.
-    fault: decides about each request. requests: by operation. throttles: requests, or items of a
-    batch, by reason. units, refused: of writes that were let through, and that were not.
+    Attributes:
+        rate: The write units per second of each partition key.
+        burst: The write units that may be spent at once; by default those of a second.
+        tables: The limited tables; by default all.
+        code, reason: The error and its throttling reason, or None for an error without a reason.
+        provisioned: The write units per second of whole tables; UpdateTable changes them.
+        failing, losing: The shares of writes that fail before and after they take effect.
+        fault: Returns the fault of each request, if any.
+        requests: The number of requests by operation.
+        throttles: The number of throttled requests, or items of a batch, by reason.
+        units, refused: The write units of admitted and of throttled writes.
     """
 
     target: str
@@ -148,12 +153,12 @@ class Partitions:
         return self.tables is None or table in self.tables
 
     def by_second(self, table: str, refused: bool = False) -> Counter[int]:
-        """Units written to a table, or refused, by second of the clock."""
+        """Return the units written to a table, or refused, by second of the clock."""
         spent = self._of(table, self.refused if refused else self.units)
         return sum((Counter({place.second: units}) for place, units in spent), Counter[int]())
 
     def by_key(self, table: str) -> Counter[str]:
-        """Units written to a table, by physical key."""
+        """Return the units written to a table by physical key."""
         spent = self._of(table, self.units)
         return sum((Counter({place.key: units}) for place, units in spent), Counter[str]())
 
@@ -162,7 +167,7 @@ class Partitions:
             return [(place, units) for place, units in counted.items() if place.table == table]
 
     def trouble(self, operation: str, request: Mapping[str, Any]) -> Fault | None:
-        """Count a request, and choose what goes wrong with it."""
+        """Count a request, and return its fault, if any."""
         with self._lock:
             self.requests[operation] += 1
             fault = None
@@ -179,7 +184,7 @@ class Partitions:
         return fault
 
     def judge(self, operation: str, request: dict[str, Any]) -> Answer:
-        """Spend the budgets on a request, or answer it as the service does when they are spent."""
+        """Spend the budgets on a request, or return the service's error if they do not suffice."""
         if operation == "UpdateTable" and request["TableName"] in self.provisioned:
             throughput = request.get("ProvisionedThroughput", {})
             units = throughput.get("WriteCapacityUnits", self.provisioned[request["TableName"]])
@@ -233,7 +238,7 @@ class Partitions:
         )
 
     def _write(self, table: str, parameters: Mapping[str, Any], times: int = 1) -> Write:
-        """One put, update, delete or condition check."""
+        """Return the write of a put, update, delete or condition check."""
         key = parameters.get("Item") or parameters["Key"]
         more = {} if "Item" in parameters else parameters.get("ExpressionAttributeValues", {})
         units = times * max(1, math.ceil(size_of({**key, **more}) / 1024))
@@ -243,7 +248,7 @@ class Partitions:
         return Write(table, content, units)
 
     def _spend(self, writes: list[Write]) -> list[str | None]:
-        """All of them or none. Returns the reason for each that there is no budget for."""
+        """Spend the units of all writes or of none, and return each write's throttling reason."""
         with self._lock:
             now = self.clock.monotonic()
             needs: Counter[tuple[str, str]] = Counter()
@@ -255,8 +260,8 @@ class Partitions:
                 if not self._bucket(write.table, write.key, now).has(needs[write.table, write.key]):
                     reason = self.reason or "unknown"
                 elif write.table in self.provisioned:
-                    whole = self._bucket(write.table, "", now, self.provisioned[write.table])
-                    if not whole.has(needs[write.table, ""]):
+                    bucket = self._bucket(write.table, "", now, self.provisioned[write.table])
+                    if not bucket.has(needs[write.table, ""]):
                         reason = TABLE_TOO_SMALL if self.reason else "unknown"
                 reasons.append(reason)
             refused = any(reasons)
@@ -291,21 +296,21 @@ class Partitions:
 
 
 class Upstream:
-    """One connection to the database."""
+    """A connection to the database."""
 
     def __init__(self, target: str) -> None:
         at = urlsplit(target)
         self._connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
 
     def send(self, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
-        sent = {name.lower(): value for name, value in headers.items()}
-        sent.pop("content-length", None)
-        self._connection.request("POST", "/", body, sent)
+        lower = {name.lower(): value for name, value in headers.items()}
+        lower.pop("content-length", None)
+        self._connection.request("POST", "/", body, lower)
         response = self._connection.getresponse()
         return response.status, response.read()
 
     def schema(self, headers: Mapping[str, str], table: str) -> tuple[str, str] | None:
-        """Name of the partition key, and ARN; None if there is no such table."""
+        """Return the partition key's name and the ARN of a table; None if it does not exist."""
         target = headers["X-Amz-Target"].partition(".")[0] + ".DescribeTable"
         body = json.dumps({"TableName": table}).encode()
         lower = {name.lower(): value for name, value in headers.items()}
@@ -321,7 +326,7 @@ class Upstream:
 
 
 def tables_of(operation: str, request: Mapping[str, Any]) -> set[str]:
-    """The tables that a request writes to."""
+    """Return the tables to which a request writes."""
     if operation == "BatchWriteItem":
         return set(request["RequestItems"])
     if operation == "TransactWriteItems":
@@ -395,14 +400,14 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who asked, or the database behind, may be gone at the end; all else is told."""
+        """Ignore broken connections, which are normal at the end; report all other errors."""
         if not isinstance(sys.exception(), OSError | http.client.HTTPException):
             super().handle_error(request, client_address)
 
 
 @contextmanager
 def partitions(target: str, **settings: Any) -> Iterator[Partitions]:
-    """The model on a free port of loopback, until the block ends; settings: as `Partitions` has."""
+    """Run the model on a free loopback port during the block, with settings of `Partitions`."""
     model = Partitions(target, **settings)
     with _Server(("127.0.0.1", 0), handler_of(model)) as server:
         model.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""The command, with all the time to stop in order: its last resort ends it on a busy machine."""
+"""The command without the time limit for an orderly stop, which a busy machine may exceed."""
 
 import sys
 

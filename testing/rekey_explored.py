@@ -1,4 +1,4 @@
-"""Two tables as they are explored: what is done to them, what requests do, when they are right."""
+"""The model of two tables that the explorers of re-keying share: scenarios, requests and checks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,17 +9,17 @@ from keyhop.rekey.worker.protocol import Kind, Outcome
 from testing.worlds import Numbers
 
 Image = tuple[int, int]
-"""Of an item: its place in the destination, and its content."""
+"""An item's place in the destination, and its content."""
 
 Candidate = tuple[int, tuple[int, ...]]
-"""A place that a verification looks at, and the source keys that may want it."""
+"""A place that a verification looks at, and the source keys that may own it."""
 
 TO_DO, DONE = -2, -1
 NOT_CLEAN = -3
-"""A verification without repair that has found something: nobody goes by what it has seen."""
+"""The state of a verification without repair that has found a difference."""
 PUT_IF_ABSENT = "backfill's write"
 NEW = 0
-"""The token of a claim that nobody has taken: no fence is equal to it."""
+"""The token of a claim that no worker has taken; no fence is equal to it."""
 
 
 def place_of(image: Image) -> int:
@@ -28,27 +28,34 @@ def place_of(image: Image) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a batch has of one source key. again: its batch was killed: a note of it is there.
+    """The record of one source key in a batch.
 
-    sweep: none, but a claim that was taken with this token.
+    Attributes:
+        is_retry: Whether an earlier batch with this record was killed and left its note.
+        sweep: The token of the claim that this slot settles; NEW for a record of a stream.
     """
 
     source: int
     places: tuple[int, ...]
     image: Image | None
-    again: bool = False
+    is_retry: bool = False
     sweep: int = NEW
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """script: (source key, its new image or None) one after the other. crashes: how many workers
-    may be killed, or get no answer, with a request under way, or leave their work. copies: records
-    that come twice. merges: whether two records of a key may come in one batch. loses: records may
-    be lost as long as the backfill runs. copy_dies: whether the backfill may be killed; else it
-    only misses answers. repairs: whether verify settles what differs, or only says so. joint:
-    whether its claims share a row, and it settles them itself. destination: as it is at the
-    beginning; default: as the source is.
+    """A script of writes, and the faults that may interfere with it.
+
+    Attributes:
+        script: The writes in order, as (source key, its new image or None).
+        copies: How many records may be delivered twice.
+        crashes: How many workers may be killed, get no answer to a request, or leave their work.
+        merges: Whether two records of a key may come in one batch.
+        loses: Whether records may be lost while the backfill runs.
+        copy_dies: Whether the backfill may be killed; otherwise it only misses answers.
+        repairs: Whether verify settles the differences, or only reports them.
+        joint: Whether the claims of verify share a row, and verify settles them.
+        destination: Its initial items; by default those that correspond to the source.
     """
 
     script: tuple[tuple[int, Image | None], ...]
@@ -69,18 +76,30 @@ class Scenario:
     destination: tuple[tuple[int, Image] | None, ...] | None = None
 
     def first(self) -> tuple[Any, ...]:
-        """The world to begin with (rekey_explorer.World)."""
-        there = self.destination
-        if there is None:
-            held = {image[0]: (s, image) for s, image in enumerate(self.before) if image}
-            there = tuple(None if self.backfill else held.get(d) for d in range(self.places))
+        """Return the initial world (rekey_explorer.World)."""
+        destination = self.destination
+        if destination is None:
+            items = {image[0]: (s, image) for s, image in enumerate(self.before) if image}
+            destination = tuple(None if self.backfill else items.get(d) for d in range(self.places))
         fill = (TO_DO if self.backfill else DONE,) * len(self.before)
         verify = TO_DO if self.verify else DONE
-        return (self.before, there, 0, (), (), (), (), self.copies, self.crashes, fill, verify)
+        return (
+            self.before,
+            destination,
+            0,
+            (),
+            (),
+            (),
+            (),
+            self.copies,
+            self.crashes,
+            fill,
+            verify,
+        )
 
 
 class Known:
-    """What is known of a protocol's steps already; explorers of the same protocol may share it."""
+    """A cache of a protocol's steps, which explorers of the same protocol may share."""
 
     def __init__(self) -> None:
         self.records, self.works, self.slots = Numbers(), Numbers(), Numbers()
@@ -91,84 +110,86 @@ class Known:
         self.judged: dict[Any, bool] = {}
 
 
-def is_settled(source: Any, there: Any, claims: Any) -> bool:
-    """Whether each place is as the source says, or is claimed."""
-    left = {claim[:2] for claim in claims}
-    for place, held in enumerate(there):
-        wanting = {s for s, image in enumerate(source) if image and image[0] == place}
-        holder = held[0] if held else None
-        if held is not None and holder == Outcome.FOREIGN:
-            wrong = wanting - {s for d, s in left if d == place}
-        elif held is None or holder not in wanting or held[1] != source[holder]:
-            wrong = wanting or ({holder} if held else set())
+def is_settled(source: Any, destination: Any, claims: Any) -> bool:
+    """Return whether each place corresponds to the source, or is claimed."""
+    claimed_pairs = {claim[:2] for claim in claims}
+    for place, item in enumerate(destination):
+        owners = {s for s, image in enumerate(source) if image and image[0] == place}
+        owner = item[0] if item else None
+        if item is not None and owner == Outcome.FOREIGN:
+            unsettled = owners - {s for d, s in claimed_pairs if d == place}
+        elif item is None or owner not in owners or item[1] != source[owner]:
+            unsettled = owners or ({owner} if item else set())
         else:
-            wrong = {s for s in wanting - {holder} if (place, s) not in left}
-            if len(wanting) == 1 and any(d == place for d, _ in left):
+            unsettled = {s for s in owners - {owner} if (place, s) not in claimed_pairs}
+            if len(owners) == 1 and any(d == place for d, _ in claimed_pairs):
                 return False
-        if wrong:
+        if unsettled:
             return False
     return True
 
 
-def differences(seen: Any, cut: int, places_first: bool) -> tuple[Candidate, ...]:
-    """Return the places where the digests differ, with the owners that are known by them.
+def differences(values: Any, cut: int, places_first: bool) -> tuple[Candidate, ...]:
+    """Return the places where the digests differ, with their possible owners.
 
     Args:
-        seen: All source keys and all places, as they were read.
-        cut: How many of them were read first.
-        places_first: Whether those are the places.
+        values: All source keys and all places, as they were read.
+        cut: How many values belong to the table that was read first.
+        places_first: Whether that table is the destination.
     """
-    source, there = (seen[cut:], seen[:cut]) if places_first else (seen[:cut], seen[cut:])
-    found = []
-    for place, held in enumerate(there):
-        wanting = tuple(s for s, image in enumerate(source) if image and image[0] == place)
-        right = held is None and not wanting
-        if not right and not (len(wanting) == 1 and held == (wanting[0], source[wanting[0]])):
-            found.append((place, wanting))
-    return tuple(found)
+    source, destination = (
+        (values[cut:], values[:cut]) if places_first else (values[:cut], values[cut:])
+    )
+    candidates = []
+    for place, item in enumerate(destination):
+        owners = tuple(s for s, image in enumerate(source) if image and image[0] == place)
+        is_empty = item is None and not owners
+        if not is_empty and not (len(owners) == 1 and item == (owners[0], source[owners[0]])):
+            candidates.append((place, owners))
+    return tuple(candidates)
 
 
-def with_owner(owners: tuple[int, ...], held: Any) -> tuple[int, ...]:
-    """Return the owners, with that of the item at their place if it can be told."""
-    owner = None if held is None else held[0]
+def with_owner(owners: tuple[int, ...], item: Any) -> tuple[int, ...]:
+    """Return the owners, with the owner of the item at their place if it has one."""
+    owner = None if item is None else item[0]
     return owners if owner in (None, Outcome.FOREIGN, *owners) else (*owners, owner)
 
 
-def look_of(place: int, held: Any, images: tuple[tuple[int, Image | None], ...]) -> Look:
-    """Return the look at a place that holds `held`, and whose owners have these images."""
-    wanted = tuple(sorted((s, image) for s, image in images if image and image[0] == place))
-    return Look(held, wanted, held is not None and held[0] == Outcome.FOREIGN)
+def look_of(place: int, item: Any, images: tuple[tuple[int, Image | None], ...]) -> Look:
+    """Return the look at a place that holds this item, and whose owners have these images."""
+    expected = tuple(sorted((s, image) for s, image in images if image and image[0] == place))
+    return Look(item, expected, item is not None and item[0] == Outcome.FOREIGN)
 
 
-def effect(step: Any, source: Any, there: Any, claims: Any) -> tuple[Any, Any, Any]:
-    """A request, at one instant: the destination and the claims after it, and the answer."""
+def effect(step: Any, source: Any, destination: Any, claims: Any) -> tuple[Any, Any, Any]:
+    """Apply a request at one instant, and return the destination, the claims and the answer."""
     kind, key, place, image, owner, fence = step
     if kind is Kind.LOOK:
-        return there, claims, source[key]
+        return destination, claims, source[key]
     if kind is Kind.LOOK_AT_OWNER:
-        return there, claims, source[owner]
+        return destination, claims, source[owner]
     if kind is Kind.WAIT:
-        return there, claims, None
+        return destination, claims, None
     if kind is Kind.CLAIM:
-        return there, claimed(claims, place, key, NEW), None
-    held = there[place]
-    holder = held[0] if held else None
-    if kind is Kind.REMOVE and holder != key:  # it looks, before it asks for the claim's token
-        return there, claims, None
+        return destination, claimed(claims, place, key, NEW), None
+    item = destination[place]
+    item_owner = item[0] if item else None
+    if kind is Kind.REMOVE and item_owner != key:  # it reads the item before it checks the claim
+        return destination, claims, None
     if fence is not None and (place, key, fence) not in claims:
-        return there, claims, Outcome.OVERTAKEN
+        return destination, claims, Outcome.OVERTAKEN
     if kind is Kind.TAKE_OVER:
-        if holder != owner:
-            return there, claims, Outcome.REFUSED
+        if item_owner != owner:
+            return destination, claims, Outcome.REFUSED
         claims = claimed(claims, place, owner, NEW)
     elif kind is Kind.REMOVE:
-        return (*there[:place], None, *there[place + 1 :]), claims, None
-    elif holder is not None and (holder != key or kind is PUT_IF_ABSENT):
-        return there, claims, holder
-    return (*there[:place], (key, image), *there[place + 1 :]), claims, None
+        return (*destination[:place], None, *destination[place + 1 :]), claims, None
+    elif item_owner is not None and (item_owner != key or kind is PUT_IF_ABSENT):
+        return destination, claims, item_owner
+    return (*destination[:place], (key, image), *destination[place + 1 :]), claims, None
 
 
 def claimed(claims: Any, place: int, owner: int, token: int) -> Any:
-    """With this claim, by this token."""
-    others = [claim for claim in claims if claim[:2] != (place, owner) or claim[2] < NEW]
-    return tuple(sorted([*others, (place, owner, token)]))
+    """Return the claims, with this one under this token."""
+    other_claims = [claim for claim in claims if claim[:2] != (place, owner) or claim[2] < NEW]
+    return tuple(sorted([*other_claims, (place, owner, token)]))

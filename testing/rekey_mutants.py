@@ -1,7 +1,7 @@
-"""What the rules of re-keying would be without one of their parts, and where that shows.
+"""Mutants of the rules of re-keying, each of which lacks one part.
 
 Each is a subclass of the protocol, of the control item or of an explorer, or another effect of a
-request. `MUTANTS` has of each a scenario whose exploration finds a world that is wrong.
+request. `MUTANTS` pairs each with a scenario in which its exploration finds a wrong world.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -42,7 +42,7 @@ class NoClaims(Protocol):
 
 
 class ClaimApart(Protocol):
-    """Claims for the owner in a request of its own, before the takeover."""
+    """A worker that claims for the owner in a separate request, before the takeover."""
 
     def seen_owner(self, work: Work, image: Hashable) -> Work:
         then = super().seen_owner(work, image)
@@ -63,7 +63,7 @@ class ClaimApart(Protocol):
 
 
 class OtherPlaces(Protocol):
-    """Writes where the image lies, also if that is none of the record's places."""
+    """A worker that also writes at the image's place if that is none of the record's places."""
 
     def look_again_after(self, work: Work, image: Hashable) -> Work:
         then = super().look_again_after(work, image)
@@ -74,8 +74,8 @@ class OtherPlaces(Protocol):
 
 
 class NoWait(Protocol):
-    def begin(self, *of: Any, waits: bool = False) -> Work:
-        return super().begin(*of, waits=False)
+    def begin(self, *arguments: Any, waits: bool = False) -> Work:
+        return super().begin(*arguments, waits=False)
 
 
 class NoWaitUnanswered(Protocol):
@@ -84,7 +84,7 @@ class NoWaitUnanswered(Protocol):
 
 
 class LeavesAtOnce(Protocol):
-    """Claims what it leaves while a request of its own may still take effect."""
+    """A worker that claims what it leaves while its request may still take effect."""
 
     def leave(self, work: Work) -> Work:
         return super().leave(replace(work, waits=False))
@@ -96,7 +96,7 @@ class LeavesWithoutAWord(Protocol):
 
 
 class WaitsForTheLook(Protocol):
-    """Waits before its second look, and not before it writes."""
+    """A worker that waits before its second look, and not before it writes."""
 
     def call(self, work: Work) -> Call | None:
         if work.waits and work.step is Kind.LOOK and not work.first:
@@ -109,63 +109,63 @@ class WaitsForTheLook(Protocol):
         return replace(super().answered(replace(work, waits=False), answer), waits=work.waits)
 
 
-def whoever_has_it(step: Any, source: Any, there: Any, claims: Any) -> Any:
-    """A write without the owner condition."""
+def write_any_item(step: Any, source: Any, destination: Any, claims: Any) -> Any:
+    """Write without the owner condition."""
     kind, key, place, image, *_ = step
     if kind is not Kind.WRITE:
-        return effect(step, source, there, claims)
-    return (*there[:place], (key, image), *there[place + 1 :]), claims, None
+        return effect(step, source, destination, claims)
+    return (*destination[:place], (key, image), *destination[place + 1 :]), claims, None
 
 
-def takeover_alone(step: Any, source: Any, there: Any, claims: Any) -> Any:
-    """A takeover that does not claim."""
-    now, claimed, answer = effect(step, source, there, claims)
-    return now, claims if step[0] is Kind.TAKE_OVER else claimed, answer
+def take_over_without_claim(step: Any, source: Any, destination: Any, claims: Any) -> Any:
+    """Take over without a claim."""
+    then, claimed, answer = effect(step, source, destination, claims)
+    return then, claims if step[0] is Kind.TAKE_OVER else claimed, answer
 
 
-def unfenced(step: Any, source: Any, there: Any, claims: Any) -> Any:
-    """Who settles a claim writes whether or not it is his."""
-    return effect((*step[:5], None), source, there, claims)
+def unfenced(step: Any, source: Any, destination: Any, claims: Any) -> Any:
+    """Let a worker that settles a claim write even if another worker has taken the claim."""
+    return effect((*step[:5], None), source, destination, claims)
 
 
-def unfenced_rows(step: Any, source: Any, there: Any, claims: Any) -> Any:
-    """Who settles the claims of a shared row writes whether or not it is there."""
-    is_of_a_row = step[5] is not None and step[5] < 0
-    return (unfenced if is_of_a_row else effect)(step, source, there, claims)
+def unfenced_rows(step: Any, source: Any, destination: Any, claims: Any) -> Any:
+    """Let a worker that settles the claims of a shared row write even if the row is gone."""
+    is_shared = step[5] is not None and step[5] < 0
+    return (unfenced if is_shared else effect)(step, source, destination, claims)
 
 
 class VerifiesAtOnce(Explorer):
-    """While a write of the backfill may still take effect."""
+    """A verification that starts while a write of the backfill may still take effect."""
 
     def may_verify(self, late: tuple[int, ...]) -> bool:
         return True
 
 
 class LooksWithoutAWait(Explorer):
-    """The backfill looks while a put of its own may still take effect."""
+    """A backfill that looks while its put may still take effect."""
 
     def is_copy_late(self, late: tuple[int, ...], key: int) -> bool:
         return False
 
 
 class LeavesOutWhatChanges(Explorer):
-    """Verify takes a place that changes for one that somebody is writing."""
+    """A verification that takes a changing place for one with a write in flight."""
 
     def verdict(self, before: Look, last: Look) -> Verdict:
-        found = super().verdict(before, last)
-        return "in flight" if found == "changing" else found
+        verdict = super().verdict(before, last)
+        return "in flight" if verdict == "changing" else verdict
 
 
 @dataclass(frozen=True)
 class WiderLook(Look):
-    """A look that also holds source items that lie elsewhere."""
+    """A look that also has the source items that belong to other places."""
 
     elsewhere: Any = ()
 
 
 class LooksElsewhere(Explorer):
-    def look_of(self, place: int, held: Any, images: Any) -> Look:
-        look = super().look_of(place, held, images)
+    def look_of(self, place: int, item: Any, images: Any) -> Look:
+        look = super().look_of(place, item, images)
         return WiderLook(look.current, look.expected, look.is_foreign, images)
 
 
@@ -174,18 +174,18 @@ class LeavesOutWhatChangesElsewhere(LooksElsewhere, LeavesOutWhatChanges):
 
 
 class StaleLooks(Explorer):
-    """A look shows an item as it was before its last change: what if assumption A1 does not hold.
+    """An explorer in which assumption A1 fails: a look may show an item before its last change.
 
-    Each costs one of the scenario's `crashes`. By default only where it differs from what was
-    written, so that it would be noticed by a further look.
+    Each such look uses one of the scenario's `crashes`. By default it only shows images that differ
+    from the written one, so that a further look would notice.
     """
 
     agreeing = False
-    """Whether also where it is what was written."""
+    """Whether such a look may also show the written image."""
 
-    def _worked(self, world: World, slot: int, others: Any) -> Iterator[World]:
-        yield from super()._worked(world, slot, others)
-        source, there, at, records, _, late, claims, copies, crashes, fill, verify = world
+    def _worked(self, world: World, slot: int, other_slots: Any) -> Iterator[World]:
+        yield from super()._worked(world, slot, other_slots)
+        source, destination, at, records, _, late, claims, copies, crashes, fill, verify = world
         number, work, sweeps = self.slots.values[slot]
         step = self._step(work)
         if not crashes or step is None or step[0] not in (Kind.LOOK, Kind.LOOK_AT_OWNER):
@@ -196,12 +196,12 @@ class StaleLooks(Explorer):
         noticed = step[0] is Kind.LOOK_AT_OWNER or past[-2:-1] != [self.works.values[work].image]
         if past[-2:-1] and past[-2] != past[-1] and (noticed or self.agreeing):
             then = self._answered(work, past[-2])
-            busy = with_more(others, self.slots((number, then, sweeps)))
+            busy = with_more(other_slots, self.slots((number, then, sweeps)))
             rest = (copies, crashes - 1, fill, verify)
-            yield (source, there, at, records, busy, late, claims, *rest)
+            yield (source, destination, at, records, busy, late, claims, *rest)
 
 
-# --- a change of the table that serves ---
+# --- a change of the serving table ---
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class NoTurned(Control):
 
 
 class NoSettle(Control):
-    """Nobody lets leases pass."""
+    """A change that does not wait for leases to expire."""
 
     @property
     def settle(self) -> float:
@@ -227,7 +227,7 @@ class NoSettle(Control):
 
 
 class NoFence(Control):
-    """Batches write until it is turned; their notes are looked for before."""
+    """A change in which batches write until the turn, and notes are looked for before it."""
 
     @property
     def direction(self) -> Direction | None:
@@ -235,7 +235,7 @@ class NoFence(Control):
 
 
 class NotesAfterTheTurn(NoFence):
-    """And looked for once more before it is opened."""
+    """A change that also looks for notes before it opens."""
 
     def following(self, standing: Evidence) -> tuple[Control | None, str]:
         if self.stage == "turned" and standing.open_batches:
@@ -249,7 +249,7 @@ class BothDirections(Control):
 
 
 class Drops(Control):
-    """A batch that comes to a fence drops its records."""
+    """A change in which a batch that reaches a fence drops its records."""
 
     def share_of(self, direction: Direction) -> Share:
         share = super().share_of(direction)
@@ -263,14 +263,14 @@ class NoDrain(CutoverExplorer):
 
 
 class NoNotes(CutoverExplorer):
-    """Nobody looks for notes behind the fence."""
+    """A change that does not look for notes behind the fence."""
 
     def standing(self, world: Any) -> tuple[float, bool, int]:
         return (*super().standing(world)[:2], 0)
 
 
 class AbortsTheTurned(CutoverExplorer):
-    """Goes back to where the change began, though readers have turned."""
+    """A change that can be aborted after readers have turned."""
 
     def may_abort(self, control: Control) -> bool:
         return control.stage != "open"
@@ -282,16 +282,16 @@ class AbortsTheTurned(CutoverExplorer):
         return self.number_of(replace(control, stage="open", serving=other_side(control.serving)))
 
 
-# --- where it shows ---
+# --- scenarios ---
 
-Wrong = Callable[[], tuple[int, object]]
+Exploration = Callable[[], tuple[int, object]]
 A, B, AGAIN = (0, 1), (0, 2), (0, 3)
 ELSEWHERE = (1, 1)
 
 TWICE = Scenario(((0, A), (0, B)))
 CONTENDED = Scenario(((0, A), (1, B)))
 LEFT = Scenario(((0, ELSEWHERE), (1, B), (0, AGAIN)), before=ONE)
-"""The owner leaves, another comes, the owner comes back."""
+"""The owner leaves a place, another item takes it, and the owner returns."""
 SWEPT_TWICE = Scenario(((1, A), (0, None), (1, B)), before=ONE, workers=1, sweepers=1, crashes=1)
 LATE = replace(TWICE, crashes=1)
 LEFT_LATE = replace(TWICE, sweepers=1, crashes=2)
@@ -299,14 +299,14 @@ BACK = Scenario(((0, A), (0, (1, 2)), (0, AGAIN)), crashes=1)
 FILLED = Scenario(((0, B),), before=(A, None), backfill=True, loses=True, verify=True)
 FILLED_LATE = replace(FILLED, script=((0, None),), workers=1, crashes=1)
 MOVED = Scenario(((0, ELSEWHERE),), before=(A, None), backfill=True, copy_dies=False)
-"""An item moves while it is copied; nothing is lost, and there is no verification."""
+"""An item moves while it is copied; without loss of records and without a verification."""
 MOVED_LATE = replace(MOVED, crashes=1)
 STALE = Scenario((), before=(ELSEWHERE, None), destination=((0, A), (0, ELSEWHERE)), verify=True)
 """An item was copied to a place that it had left."""
 MOVED_ON = replace(STALE, script=((0, (1, 2)), (0, (1, 3))))
-"""It goes on changing where it is."""
+"""The item also changes at its present place."""
 VISITED = replace(STALE, script=((1, B), (1, None)), merges=True)
-"""Another item comes to the stale item's place, and leaves it."""
+"""Another item moves to the stale item's place, and leaves it."""
 SHARED = Scenario(
     (),
     before=(A, (1, 8)),
@@ -317,7 +317,7 @@ SHARED = Scenario(
     sweepers=1,
     crashes=1,
 )
-"""Both places are wrong."""
+"""The items at both places are wrong."""
 SHARED_LATE = replace(SHARED, script=((0, AGAIN),), destination=((0, B), (1, (1, 8))))
 
 CHANGED = cutover.Scenario((1, 2))
@@ -329,16 +329,20 @@ BYPASSED = replace(CHANGED, clients=0, aborts=1, bypassed=True)
 
 
 def but(explorer: type, **rules: bool) -> Any:
-    """Return this explorer with other rules."""
+    """Return a subclass of the explorer with these rules."""
     return type("Mutant", (explorer,), rules)
 
 
-def worker(scenario: Scenario, protocol: type[Protocol] = Protocol, of: Any = effect) -> Wrong:
-    return lambda: Explorer(scenario, protocol(place_of), of).explore()
+def worker(
+    scenario: Scenario, protocol: type[Protocol] = Protocol, request_effect: Any = effect
+) -> Exploration:
+    return lambda: Explorer(scenario, protocol(place_of), request_effect).explore()
 
 
-def copy(scenario: Scenario, explorer: type[Explorer], of: Any = effect, **rules: bool) -> Wrong:
-    return lambda: but(explorer, **rules)(scenario, effect=of).explore()
+def copy(
+    scenario: Scenario, explorer: type[Explorer], request_effect: Any = effect, **rules: bool
+) -> Exploration:
+    return lambda: but(explorer, **rules)(scenario, effect=request_effect).explore()
 
 
 def change(
@@ -346,24 +350,24 @@ def change(
     control: type[Control] = Control,
     explorer: type[CutoverExplorer] = CutoverExplorer,
     **rules: bool,
-) -> Wrong:
-    begun = replace(scenario, control=control(replicating=True))
-    return lambda: but(explorer, **rules)(begun).explore()
+) -> Exploration:
+    scenario = replace(scenario, control=control(replicating=True))
+    return lambda: but(explorer, **rules)(scenario).explore()
 
 
-MUTANTS: dict[str, Wrong] = {
+MUTANTS: dict[str, Exploration] = {
     "no second look": worker(TWICE, NoSecondLook),
-    "no owner condition": worker(CONTENDED, of=whoever_has_it),
+    "no owner condition": worker(CONTENDED, request_effect=write_any_item),
     "no claims": worker(CONTENDED, NoClaims),
-    "no claim for the owner": worker(LEFT, of=takeover_alone),
-    "a claim ahead, as a request of its own": worker(
-        replace(LEFT, sweepers=1), ClaimApart, takeover_alone
+    "no claim for the owner": worker(LEFT, request_effect=take_over_without_claim),
+    "a claim ahead, as a separate request": worker(
+        replace(LEFT, sweepers=1), ClaimApart, take_over_without_claim
     ),
-    "claims without tokens": worker(SWEPT_TWICE, of=unfenced),
+    "claims without tokens": worker(SWEPT_TWICE, request_effect=unfenced),
     "left without claims": worker(LATE, LeavesWithoutAWord),
     "left without a wait": worker(LEFT_LATE, LeavesAtOnce),
     "other places too": worker(BACK, OtherPlaces),
-    "no wait of who comes again": worker(LATE, NoWait),
+    "no wait of a retry": worker(LATE, NoWait),
     "no wait after no answer": worker(LATE, NoWaitUnanswered),
     "a wait before the look only": worker(LATE, WaitsForTheLook),
     "no verification": worker(replace(FILLED, verify=False)),
@@ -381,10 +385,10 @@ MUTANTS: dict[str, Wrong] = {
     "a shared row dropped when one is done": copy(
         SHARED, JointExplorer, drops_when_all_are_done=False
     ),
-    "a shared row dropped with what is left": copy(
+    "a shared row dropped with remaining work": copy(
         SHARED, JointExplorer, claims_what_is_left=False
     ),
-    "a shared row dropped before its claims have others": copy(
+    "a shared row dropped before its claims have separate rows": copy(
         SHARED, JointExplorer, claims_before_the_drop=False
     ),
     "a shared row that is settled and not dropped": copy(
@@ -406,7 +410,7 @@ MUTANTS: dict[str, Wrong] = {
     "an abort after the turn": change(CALLED_OFF, explorer=AbortsTheTurned),
 }
 
-RIGHT: dict[str, Wrong] = {
+RIGHT: dict[str, Exploration] = {
     **{str(n): worker(s) for n, s in enumerate((TWICE, CONTENDED, LEFT, SWEPT_TWICE))},
     **{str(n): worker(s) for n, s in enumerate((LATE, LEFT_LATE, BACK, FILLED, FILLED_LATE), 4)},
     **{str(n): change(s) for n, s in enumerate((CHANGED, COPIED, CALLED_OFF, BYPASSED, PAUSED), 9)},
@@ -419,5 +423,8 @@ RIGHT: dict[str, Wrong] = {
         replace(MOVED_ON, repairs=False), LooksElsewhere
     ),
 }
-"""The same scenarios by the rules as they are; and by looks that also hold source items elsewhere,
-as everything that differs at the last look is settled, or keeps a verification from being clean."""
+"""The same scenarios with the complete rules, and harmless variants.
+
+A look with the items of other places is harmless, because each difference at the last look is
+settled, or keeps a verification from being clean.
+"""

@@ -6,9 +6,9 @@ from keyhop.template import Unmappable
 
 
 class Owned(Transform):
-    """{id, to, ...} <-> {pk: to, id, ...}: sources that want the same `to` contend for it.
+    """A transform of {id, to, ...} to {pk: to, id, ...}: items with the same `to` contend for it.
 
-    An item without `to` is left out; one with an empty `to` has no form there.
+    An item without `to` is left out. An item with `-` as `to` cannot be mapped.
     """
 
     kind: Kind = "recoverable"
@@ -36,7 +36,7 @@ class Owned(Transform):
 
 
 class Back(Transform):
-    """The other direction of Owned: two destination items may have the same `id`."""
+    """The reverse of Owned: two destination items may have the same `id`."""
 
     kind: Kind = "recoverable"
     source = KeyNames("pk")

@@ -1,4 +1,4 @@
-"""A re-key for tests: two tables in a local database, their side table, and a simple transform."""
+"""A re-key for tests: two tables in a local database, their side table, and simple transforms."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class TwoWays(Transform):
 
 
 class ByTenant(TwoWays):
-    """{pk, sk, tenant} lies at {tenant, pk#sk}, without `tenant`. skip: items that are left out."""
+    """A transform of {pk, sk, tenant} to {tenant, pk#sk}; it leaves out the tenant named `skip`."""
 
     kind = "bijective"
     owner_attributes = ()
@@ -45,14 +45,14 @@ class ByTenant(TwoWays):
         return {**rest, "pk": {"S": item["tenant"]["S"]}, "sk": {"S": sort}}
 
     def back(self, item: Item) -> Item | None:
-        partition, found, sort = item["sk"]["S"].partition("#")
-        if not found:
+        partition, separator, sort = item["sk"]["S"].partition("#")
+        if not separator:
             return None
         return {**item, "pk": {"S": partition}, "sk": {"S": sort}, "tenant": item["pk"]}
 
 
 class ByOrder(TwoWays):
-    """{pk, sk} lies at {sk, "-"}, and keeps `user`: two users with the same `sk` contend."""
+    """A transform of {pk, sk} to {sk, "-", user}: two users with the same `sk` contend."""
 
     kind = "recoverable"
     owner_attributes = ("user",)
@@ -72,7 +72,7 @@ TRANSFORMS: dict[str, type[Transform]] = {"tenant": ByTenant, "order": ByOrder}
 
 
 def transform_of(pair: Pair, source: Table, destination: Table) -> Transform:
-    """TransformOf: by the one word that such a template has."""
+    """Return the transform that the template of these tests names."""
     return TRANSFORMS[pair.template["by"]]()
 
 
@@ -81,7 +81,7 @@ _: TransformOf = transform_of
 
 @dataclass(frozen=True, slots=True)
 class RekeyTables:
-    """A re-key that was created, and replicates (or is said to)."""
+    """A re-key that was created; its control item may say that it replicates."""
 
     database: Database
     pair: Pair
@@ -91,7 +91,7 @@ class RekeyTables:
         self.database.fill(self.pair.source, items)
 
     def copied(self) -> dict[tuple[str, str], Any]:
-        """What the destination holds, by key."""
+        """Return the items of the destination by key."""
         return _by_key(self.database, self.pair.destination)
 
     def originals(self) -> dict[tuple[str, str], Any]:
@@ -105,7 +105,7 @@ def create(
     by: str = "tenant",
     replicating: bool = True,
 ) -> RekeyTables:
-    """Empty tables, with the side table."""
+    """Create two empty tables and their side table."""
     pair = Pair(name, f"{name}-new", {"by": by})
     for table in (pair.source, pair.destination):
         database.create(table)
@@ -117,7 +117,7 @@ def create(
 
 
 def order(number: int, tenants: int = 7, size: int = 0) -> dict[str, Any]:
-    """One item of many, with various types."""
+    """Return an item with attributes of various types; its keys depend on the number."""
     return {
         "pk": {"S": f"user{number // 3}"},
         "sk": {"S": f"order{number}"},

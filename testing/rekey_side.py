@@ -1,4 +1,4 @@
-"""The side table in memory: for tests of who goes by it, without a database."""
+"""A side table in memory, for tests of the code that reads and writes it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from keyhop.rekey.side.layout import Claim, Straggler
 
 @dataclass
 class SideInMemory:
-    """before: called before each request, with its name; it may sleep or raise."""
+    """A side table that calls `before` with the name of each request; it may sleep or raise."""
 
     item: Control = field(default_factory=lambda: Control(replicating=True))
     before: Callable[[str], None] = lambda request: None
     reports: dict[str, dict[str, Any]] = field(default_factory=dict)
-    noted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    marker_details: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
     batches: list[Direction] = field(default_factory=list)
     claimed: list[Claim] = field(default_factory=list)
@@ -37,9 +37,9 @@ class SideInMemory:
             self.history.append(new)
             return True
 
-    def report_client(self, client: str, told: Mapping[str, Any]) -> None:
+    def report_client(self, client: str, report: Mapping[str, Any]) -> None:
         self.before("report_client")
-        self.reports[client] = dict(told)
+        self.reports[client] = dict(report)
 
     def clients(self) -> dict[str, dict[str, Any]]:
         return dict(self.reports)
@@ -48,13 +48,13 @@ class SideInMemory:
         self.before("open_batches")
         return [0.0 for batch in self.batches if batch == direction]
 
-    def claims(self, direction: Direction, most: int | None = None) -> list[Claim]:
+    def claims(self, direction: Direction, maximum: int | None = None) -> list[Claim]:
         self.before("claims")
-        return [claim for claim in self.claimed if claim.direction == direction][:most]
+        return [claim for claim in self.claimed if claim.direction == direction][:maximum]
 
-    def unsettled(self, most: int | None = None) -> list[Straggler]:
+    def unsettled(self, maximum: int | None = None) -> list[Straggler]:
         self.before("unsettled")
-        return [one for one in self.bypassed if one.settled is None][:most]
+        return [each for each in self.bypassed if each.settled is None][:maximum]
 
     def settle(self, straggler: Straggler, control: Control) -> bool:
         self.before("settle")
@@ -63,24 +63,24 @@ class SideInMemory:
         self.bypassed.remove(straggler)
         return True
 
-    def put_marker(self, marker: str, told: Mapping[str, Any]) -> None:
+    def put_marker(self, marker: str, details: Mapping[str, Any]) -> None:
         self.before("put_marker")
-        self.noted[marker] = dict(told)
+        self.marker_details[marker] = dict(details)
 
-    def see_marker(self, marker: str, told: Mapping[str, Any]) -> None:
-        if marker in self.noted:
-            self.noted[marker] |= {"seen": dict(told)}
+    def see_marker(self, marker: str, details: Mapping[str, Any]) -> None:
+        if marker in self.marker_details:
+            self.marker_details[marker] |= {"seen": dict(details)}
 
     def markers(self) -> dict[str, dict[str, Any]]:
         self.before("markers")
-        return {name: dict(told) for name, told in self.noted.items()}
+        return {name: dict(details) for name, details in self.marker_details.items()}
 
     def drop_marker(self, marker: str) -> None:
         self.before("drop_marker")
-        self.noted.pop(marker, None)
+        self.marker_details.pop(marker, None)
 
-    def tell(self, name: str, told: Any) -> None:
-        self.figures[name] = told
+    def tell(self, name: str, content: Any) -> None:
+        self.figures[name] = content
 
     def told(self, name: str) -> Any:
         return self.figures.get(name)

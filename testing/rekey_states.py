@@ -1,4 +1,4 @@
-"""A re-key in each state of its protocol, also those in which a kill leaves it."""
+"""A re-key in each state of its protocol, including the states after a kill."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ FOLLOWED: dict[Direction, str] = {"forward": "", "reverse": ""}
 def states(pair: Pair, now: float, identity: str = "i") -> dict[str, RekeyStatus]:
     """Return the states by name; those whose name begins with `local` have no deployment.
 
-    identity: that of the destination.
+    identity: the identity of the destination.
     """
     copied = {"copied": [], "destination": {"identity": identity, "adopted": False}}
     stack = {**copied, "deployment": {"stack": "Keyhop"}, "started": {"at": now - 5_000}}
@@ -35,13 +35,13 @@ def states(pair: Pair, now: float, identity: str = "i") -> dict[str, RekeyStatus
     turned = {**equal, "turned": {"at": now - 3_600, "serving": "destination"}, "lag.reverse": lag}
     week = {**turned, "turned": {"at": now - 8 * DAY, "serving": "destination"}}
     works = Control(replicating=True)
-    there = Control("destination", replicating=True, turns=1)
-    back = Control(replicating=True, turns=2)
+    cut_over = Control("destination", replicating=True, turns=1)
+    rolled_back = Control(replicating=True, turns=2)
     closing = works.closed()
     frozen = closing.froze()
     fenced = frozen.fenced()
-    there_closing = there.closed()
-    there_frozen = there_closing.froze()
+
+    cut_over_frozen = cut_over.closed().froze()
     claim = Claim("forward", OTHER, KEY, now - 300, "t")
     alive = {"checkout": {"revision": 0, "until": now + 600, "guarded": True}}
     late = Straggler("source", KEY, (OTHER,), now - 60)
@@ -49,43 +49,43 @@ def states(pair: Pair, now: float, identity: str = "i") -> dict[str, RekeyStatus
     cancelling = {"how": "cancel", "delete": "", "export": ""}
     completing = {"how": "complete", "delete": pair.source, "export": ""}
 
-    def of(control: Control, figures: dict[str, Any], **more: Any) -> RekeyStatus:
+    def state(control: Control, figures: dict[str, Any], **more: Any) -> RekeyStatus:
         has_stack = "deployment" in figures
         more = {"mapped": FOLLOWED if has_stack else NOBODY, "clients": alive, **more}
         return RekeyStatus(pair, control, now, figures=figures, **more)
 
-    def other(name: str, figure: Any, of_: dict[str, Any] = equal) -> dict[str, Any]:
-        return {**of_, name: figure}
+    def changed(name: str, figure: Any, figures: dict[str, Any] = equal) -> dict[str, Any]:
+        return {**figures, name: figure}
 
     return {
-        "create was killed": of(Control(), {}),
-        "create was killed, an adopted table": of(
+        "create was killed": state(Control(), {}),
+        "create was killed, an adopted table": state(
             Control(), {"destination": {"identity": identity, "adopted": True}}
         ),
-        "created": of(Control(), copied),
-        "start was killed before the streams were followed": of(
+        "created": state(Control(), copied),
+        "start was killed before the streams were followed": state(
             Control(), stack, mapped={**FOLLOWED, "reverse": "nobody follows the stream"}
         ),
-        "created, and paused": of(
+        "created, and paused": state(
             Control(), {**copied, "throttle": {"rate": None, "paused": True}}
         ),
-        "local: started, killed before the copy": of(works, copied),
-        "local: copying": of(works, {**copied, **alive_copy}),
-        "local: killed in the copy": of(works, {**copied, "backfill": running}),
-        "local: copied": of(works, {**copied, "backfill": ended}),
-        "local: verifying": of(works, {**copied, "backfill": ended, **alive_verify}),
-        "local: killed in the first verify": of(
+        "local: started, killed before the copy": state(works, copied),
+        "local: copying": state(works, {**copied, **alive_copy}),
+        "local: killed in the copy": state(works, {**copied, "backfill": running}),
+        "local: copied": state(works, {**copied, "backfill": ended}),
+        "local: verifying": state(works, {**copied, "backfill": ended, **alive_verify}),
+        "local: killed in the first verify": state(
             works, {**copied, "backfill": ended, "verifying": verifying}
         ),
-        "local: killed in a repair": of(
+        "local: killed in a repair": state(
             works, {**copied, "backfill": ended, "verifying": verifying}, claims=[claim]
         ),
-        "local: verified, an item cannot be mapped": of(
+        "local: verified, an item cannot be mapped": state(
             works,
             {**copied, "backfill": ended, "verify": clean},
             unmapped=[Unmapped("d", "attribute 'day' is missing", now, KEY)],
         ),
-        "local: verified, foreign items remain": of(
+        "local: verified, foreign items remain": state(
             works,
             {
                 **copied,
@@ -93,122 +93,133 @@ def states(pair: Pair, now: float, identity: str = "i") -> dict[str, RekeyStatus
                 "verify": {**clean, "surplus": 2, "foreign": 2, "left": 2},
             },
         ),
-        "local: verified": of(works, {**copied, "backfill": ended, "verify": clean}),
-        "started, killed before the copy": of(works, stack),
-        "copying": of(works, {**stack, **alive_copy, "lag.forward": lag}),
-        "killed in the copy": of(works, {**stack, "backfill": running, "lag.forward": lag}),
-        "copying, nobody follows": of(
+        "local: verified": state(works, {**copied, "backfill": ended, "verify": clean}),
+        "started, killed before the copy": state(works, stack),
+        "copying": state(works, {**stack, **alive_copy, "lag.forward": lag}),
+        "killed in the copy": state(works, {**stack, "backfill": running, "lag.forward": lag}),
+        "copying, nobody follows": state(
             works,
             {**stack, **alive_copy},
             mapped={**FOLLOWED, "forward": "nobody follows the stream"},
         ),
-        "paused by hand": of(
+        "paused by hand": state(
             works, {**stack, "backfill": running, "throttle": {"rate": 500.0, "paused": True}}
         ),
-        "throttled": of(
+        "throttled": state(
             works, {**stack, **alive_copy, "throttle": {"rate": 500.0, "paused": False}}
         ),
-        "slowed by the lag": of(
-            works,
-            {**stack, **alive_copy, "lag.forward": {"seconds": 60.0, "at": now - 5}},
+        "slowed by the lag": state(
+            works, {**stack, **alive_copy, "lag.forward": {"seconds": 60.0, "at": now - 5}}
         ),
-        "waiting for the lag": of(
-            works,
-            {**stack, **alive_copy, "lag.forward": {"seconds": 300.0, "at": now - 5}},
+        "waiting for the lag": state(
+            works, {**stack, **alive_copy, "lag.forward": {"seconds": 300.0, "at": now - 5}}
         ),
-        "copying, dead letters": of(works, {**stack, **alive_copy}, failed=3),
-        "copied": of(works, {**stack, "backfill": ended, "lag.forward": lag}),
-        "copied, far behind": of(
+        "copying, dead letters": state(works, {**stack, **alive_copy}, failed=3),
+        "copied": state(works, {**stack, "backfill": ended, "lag.forward": lag}),
+        "copied, far behind": state(
             works, {**stack, "backfill": ended, "lag.forward": {"seconds": 300.0, "at": now - 5}}
         ),
-        "verifying": of(works, {**stack, "backfill": ended, **alive_verify}),
-        "verify was killed": of(works, {**stack, "backfill": ended, "verifying": verifying}),
-        "verified, verifying again": of(works, {**equal, **alive_verify}),
-        "a sample was verified": of(works, other("verify", {**clean, "share": 0.1})),
-        "verified, differences": of(works, other("verify", {**clean, "missing": 4, "left": 4})),
-        "verified too long ago": of(
+        "verifying": state(works, {**stack, "backfill": ended, **alive_verify}),
+        "verify was killed": state(works, {**stack, "backfill": ended, "verifying": verifying}),
+        "verified, verifying again": state(works, {**equal, **alive_verify}),
+        "a sample was verified": state(works, changed("verify", {**clean, "share": 0.1})),
+        "verified, differences": state(
+            works, changed("verify", {**clean, "missing": 4, "left": 4})
+        ),
+        "verified too long ago": state(
             works,
-            other("verify", {**clean, "at": now - 2 * DAY, "began": now - 2 * DAY})
+            changed("verify", {**clean, "at": now - 2 * DAY, "began": now - 2 * DAY})
             | {"backfill": {**ended, "ended": now - 3 * DAY}},
         ),
-        "copied again after verify": of(works, other("verify", {**clean, "began": now - 2_500})),
-        "verified": of(works, equal),
-        "verified, no lag reported": of(works, other("lag.forward", {**lag, "at": now - 3_600})),
-        "verified, behind": of(works, other("lag.forward", {"seconds": 5.0, "at": now - 5})),
-        "verified, dead letters": of(works, equal, failed=3),
-        "verified, the queue is not readable": of(works, equal, failed=None),
-        "verified, nobody follows": of(
+        "copied again after verify": state(
+            works, changed("verify", {**clean, "began": now - 2_500})
+        ),
+        "verified": state(works, equal),
+        "verified, no lag reported": state(
+            works, changed("lag.forward", {**lag, "at": now - 3_600})
+        ),
+        "verified, behind": state(works, changed("lag.forward", {"seconds": 5.0, "at": now - 5})),
+        "verified, dead letters": state(works, equal, failed=3),
+        "verified, the queue is not readable": state(works, equal, failed=None),
+        "verified, nobody follows": state(
             works, equal, mapped={**FOLLOWED, "forward": "nobody follows the stream"}
         ),
-        "verified, a batch fails": of(
+        "verified, a batch fails": state(
             works, equal, mapped={**FOLLOWED, "forward": "the last batch had a problem"}
         ),
-        "verified, items collide": of(works, equal, claims=[claim]),
-        "verified, an item is refused": of(
+        "verified, items collide": state(works, equal, claims=[claim]),
+        "verified, an item is refused": state(
             works, equal, claims=[replace(claim, refusal="Type mismatch for Index Key")]
         ),
-        "verified, an item cannot be mapped": of(
+        "verified, an item cannot be mapped": state(
             works, equal, unmapped=[Unmapped("d", "attribute 'day' is missing", now, KEY)]
         ),
-        "verified, some could not be mapped then": of(
-            works, other("verify", {**clean, "unmappable": 2})
+        "verified, some could not be mapped then": state(
+            works, changed("verify", {**clean, "unmappable": 2})
         ),
-        "verified, an expected router is missing": of(replace(works, expected_clients=2), equal),
-        "verified, no router": of(works, equal, clients={}),
-        "verified, a router without a guard": of(
+        "verified, an expected router is missing": state(replace(works, expected_clients=2), equal),
+        "verified, no router": state(works, equal, clients={}),
+        "verified, a router without a guard": state(
             works, equal, clients={"checkout": {**alive["checkout"], "guarded": False}}
         ),
-        "shadowing": of(replace(works, shadow=0.1), equal),
-        "the shadow differs": of(
+        "shadowing": state(replace(works, shadow=0.1), equal),
+        "the shadow differs": state(
             replace(works, shadow=0.1),
             equal,
             clients={"checkout": {**alive["checkout"], "shadow_real": 2}},
         ),
-        "cutover, killed in closing": of(closing, equal),
-        "cutover, killed in frozen": of(frozen, equal),
-        "cutover, killed in fenced": of(fenced, equal),
-        "cutover, killed in turned": of(fenced.turned(), turned),
-        "cut over": of(there, turned),
-        "cut over, the turn was not recorded": of(there, equal),
-        "cut over again, the turn was not recorded": of(
-            replace(there, turns=3), {**week, "turned": {"at": now - 9 * DAY, "serving": "source"}}
+        "cutover, killed in closing": state(closing, equal),
+        "cutover, killed in frozen": state(frozen, equal),
+        "cutover, killed in fenced": state(fenced, equal),
+        "cutover, killed in turned": state(fenced.turned(), turned),
+        "cut over": state(cut_over, turned),
+        "cut over, the turn was not recorded": state(cut_over, equal),
+        "cut over again, the turn was not recorded": state(
+            replace(cut_over, turns=3),
+            {**week, "turned": {"at": now - 9 * DAY, "serving": "source"}},
         ),
-        "cut over, behind": of(there, other("lag.reverse", {"seconds": 90.0, "at": now}, turned)),
-        "cut over, a straggler": of(there, turned, stragglers=[late]),
-        "cut over, an item cannot go back": of(
-            there, turned, unmapped=[Unmapped("d", "attribute 'customer' is missing", now, OTHER)]
+        "cut over, behind": state(
+            cut_over, changed("lag.reverse", {"seconds": 90.0, "at": now}, turned)
         ),
-        "cut over, dead letters": of(there, turned, failed=3),
-        "cut over, nobody follows": of(
-            there, turned, mapped={**FOLLOWED, "reverse": "nobody follows the stream"}
+        "cut over, a straggler": state(cut_over, turned, stragglers=[late]),
+        "cut over, an item cannot go back": state(
+            cut_over,
+            turned,
+            unmapped=[Unmapped("d", "attribute 'customer' is missing", now, OTHER)],
         ),
-        "cut over a week ago, routers alive": of(there, week),
-        "cut over a week ago": of(there, week, clients={}),
-        "rollback, killed in closing": of(there_closing, turned),
-        "rollback, killed in frozen": of(there_frozen, turned),
-        "rollback, killed in fenced": of(there_frozen.fenced(), turned),
-        "rollback, killed in turned": of(there_frozen.fenced().turned(), turned),
-        "rolled back": of(back, {**turned, "turned": {"at": now - 60, "serving": "source"}}),
-        "rolled back, a straggler": of(
-            back,
+        "cut over, dead letters": state(cut_over, turned, failed=3),
+        "cut over, nobody follows": state(
+            cut_over, turned, mapped={**FOLLOWED, "reverse": "nobody follows the stream"}
+        ),
+        "cut over a week ago, routers alive": state(cut_over, week),
+        "cut over a week ago": state(cut_over, week, clients={}),
+        "rollback, killed in closing": state(cut_over.closed(), turned),
+        "rollback, killed in frozen": state(cut_over_frozen, turned),
+        "rollback, killed in fenced": state(cut_over_frozen.fenced(), turned),
+        "rollback, killed in turned": state(cut_over_frozen.fenced().turned(), turned),
+        "rolled back": state(
+            rolled_back, {**turned, "turned": {"at": now - 60, "serving": "source"}}
+        ),
+        "rolled back, a straggler": state(
+            rolled_back,
             {**turned, "turned": {"at": now - 60, "serving": "source"}},
             stragglers=[Straggler("destination", OTHER, (KEY,), now - 30)],
         ),
-        "complete was killed": of(
-            replace(there, replicating=False),
+        "complete was killed": state(
+            replace(cut_over, replicating=False),
             {**week, "end": completing, "ending": {"how": "complete", "at": now}},
             clients={},
         ),
-        "complete was killed at once": of(
-            replace(there, replicating=False), {**week, "end": completing}, clients={}
+        "complete was killed at once": state(
+            replace(cut_over, replicating=False), {**week, "end": completing}, clients={}
         ),
-        "complete with a short window was killed at once": of(
-            replace(there, replicating=False), {**turned, "end": completing}, clients={}
+        "complete with a short window was killed at once": state(
+            replace(cut_over, replicating=False), {**turned, "end": completing}, clients={}
         ),
-        "cancel was killed": of(
+        "cancel was killed": state(
             Control(), {**equal, "end": cancelling, "ending": {"how": "cancel", "at": now}}
         ),
-        "cancel was killed at once": of(Control(), {**equal, "end": cancelling}),
+        "cancel was killed at once": state(Control(), {**equal, "end": cancelling}),
     }
 
 
@@ -219,9 +230,9 @@ def write(side: SideTable, state: RekeyStatus) -> None:
     for name in side.all_told().keys() | state.figures.keys():
         side.tell(name, state.figures.get(name))
     for client in side.clients().keys() | state.clients.keys():
-        gone = {"revision": 0, "until": 0.0}
-        side.report_client(client, state.clients.get(client, gone))
-    for row in side.stragglers():  # a settled one would still be one of the last 24 hours
+        expired = {"revision": 0, "until": 0.0}
+        side.report_client(client, state.clients.get(client, expired))
+    for row in side.stragglers():  # a settled straggler still counts for 24 hours
         side.delete_if(_straggler_key(row.side, row.key), {})
     for straggler in state.stragglers:
         side.straggler(straggler.side, straggler.key, straggler.places)

@@ -1,4 +1,4 @@
-"""The tasks of a re-key and the looks of its verification, of which none waits."""
+"""The tasks of a re-key and the looks of its verification, without waits."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from keyhop.rekey.task import TransformOf
 from keyhop.tasks import no_runs, tasks_of, transform_of
 
 
-def at_once(**more: Any) -> Tasks:
-    """As tasks_of, but a verification waits neither for a copy to settle nor between its looks."""
-    return {**tasks_of(**more), **verifying(more.get("journal_of", no_runs))}
+def at_once(**arguments: Any) -> Tasks:
+    """Return the tasks of `tasks_of`, with a verification that does not wait at all."""
+    return {**tasks_of(**arguments), **verifying(arguments.get("journal_of", no_runs))}
 
 
 def verifying(
@@ -28,7 +28,7 @@ def verifying(
     wait: Callable[[float], None] = lambda seconds: None,
     pauses: tuple[float, float] = (0.0, 0.0),
 ) -> Tasks:
-    """Both tasks of a verification; wait, pauses: of the first, and of the second."""
+    """Return both tasks of a verification: the first uses `wait`, the second `pauses`."""
 
     def digests(connection: Connection, options: TaskOptions) -> Task:
         return DigestsTask(connection, options, transform_of, now=now, wait=wait)
@@ -43,7 +43,7 @@ def looked_at(
     looks: Looks, candidates: Sequence[Candidate], pause: Callable[[float], None]
 ) -> list[Candidate]:
     """Look at the first of these candidates until they are equal or really differ."""
-    found = looks.look(candidates)
-    for seconds in looks.look_again(found):
+    differing = looks.look(candidates)
+    for seconds in looks.look_again(differing):
         pause(seconds)
-    return found
+    return differing

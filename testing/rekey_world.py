@@ -1,7 +1,7 @@
-"""A re-key in virtual time: two tables, a worker that follows, writers and readers by routers.
+"""A re-key in virtual time: two tables, replication workers, and writers and readers with routers.
 
-The tables are dictionaries, so this tries the cutover and the router, and not the worker's
-protocol: the worker here copies what is there when it comes to it, once and in order.
+The tables are dictionaries, so this tests the cutover and the router, and not the worker's
+protocol: this worker copies the current value of each written key, once and in order.
 """
 
 import random
@@ -22,16 +22,16 @@ MARKER = "marker "
 
 
 class Killed(BaseException):
-    """Of whoever makes the change."""
+    """Raised in the process that makes the change, to end it."""
 
 
 @dataclass
 class Table:
-    """stream: keys that were written, in order; seen: how many of them the worker has done."""
+    """A table, with its stream of written keys, of which the worker has processed `position`."""
 
     items: dict[str, int] = field(default_factory=dict)
     stream: list[str] = field(default_factory=list)
-    seen: int = 0
+    position: int = 0
 
     def put(self, key: str, value: int) -> None:
         self.items[key] = value
@@ -40,12 +40,12 @@ class Table:
 
 @dataclass
 class DrainInMemory:
-    """Of one table, whose stream has one shard. before: as SideInMemory's."""
+    """A drain of a table whose stream has one shard. `before` is that of SideInMemory."""
 
     table: Table
     side: SideInMemory
     before: Callable[[str], None] = lambda request: None
-    made: int = 0
+    marker_count: int = 0
 
     def prepare(self) -> tuple[int, float]:
         self.before("prepare")
@@ -53,15 +53,15 @@ class DrainInMemory:
 
     def mark(self) -> list[str]:
         self.before("mark")
-        self.made += 1
-        marker = f"{MARKER}{id(self)} {self.made}"
-        self.side.noted[marker] = {}
+        self.marker_count += 1
+        marker = f"{MARKER}{id(self)} {self.marker_count}"
+        self.side.marker_details[marker] = {}
         self.table.stream.append(marker)
         return [marker]
 
     def unseen(self, markers: Any) -> int:
         self.before("unseen")
-        return sum("seen" not in self.side.noted.get(one, {}) for one in markers)
+        return sum("seen" not in self.side.marker_details.get(marker, {}) for marker in markers)
 
     def check_shards(self) -> None:
         self.before("check_shards")
@@ -72,7 +72,7 @@ class DrainInMemory:
 
 
 class World:
-    """lag: seconds of a batch; latency: the longest request of the application's."""
+    """A re-key under traffic. A batch takes up to `lag` seconds, a client's request `latency`."""
 
     def __init__(self, seed: int = 0, *, lag: float = 0.4, latency: float = 0.05) -> None:
         self.chance = random.Random(seed)
@@ -83,7 +83,7 @@ class World:
         self.over = False
         self.floor: dict[str, int] = {}
         self.written: list[tuple[float, float]] = []
-        """When each write was asked for, and when it was acknowledged."""
+        """When each write was requested, and when it was acknowledged."""
         self.failed: list[Exception] = []
         self.stale: list[str] = []
 
@@ -92,22 +92,20 @@ class World:
         return Router(self.side, clients=(), clock=self.clock, chance=chance)
 
     def change(self, to: Side, kill: Callable[[str], None] = lambda request: None) -> Change:
-        """kill: called before and after each request of whoever makes the change."""
+        """Return a change; `kill` is called before and after each of its requests."""
         serving: Side = "source" if to == "destination" else "destination"
         side = _Killable(self.side, kill)
         drain = DrainInMemory(self.tables[serving], self.side, kill)
         return Change(to, side, drain, self.clock, look=_all_open)  # type: ignore[arg-type]
 
-    # --- who is at work ---
-
     def worker(self, direction: Direction) -> None:
-        """Follows one table until the world is over."""
-        here, there = self.tables["source"], self.tables["destination"]
+        """Replicate one direction until the world is over."""
+        origin, target = self.tables["source"], self.tables["destination"]
         if direction == "reverse":
-            here, there = there, here
+            origin, target = target, origin
         while not self.over:
             self.clock.sleep(0.1)
-            batch = here.stream[here.seen : here.seen + 50]
+            batch = origin.stream[origin.position : origin.position + 50]
             if not batch:
                 continue
             self.side.batches.append(direction)
@@ -115,21 +113,21 @@ class World:
             if share == "work":
                 self.clock.sleep(self.chance.random() * self.lag)
                 for key in batch:
-                    if not key.startswith(MARKER) and there.items.get(key) != here.items[key]:
-                        there.put(key, here.items[key])
+                    if not key.startswith(MARKER) and target.items.get(key) != origin.items[key]:
+                        target.put(key, origin.items[key])
             if share != "later":
-                here.seen += len(batch)
+                origin.position += len(batch)
                 for key in batch:
                     if share == "work":
                         self.side.see_marker(key, {})
             self.side.batches.remove(direction)
 
     def writer(self, key: str, router: Router, pause: float = 0.2) -> None:
-        """Counts up; a write that fails is made again with the next number."""
+        """Write increasing numbers; a write that fails is repeated with the next number."""
         value = 0
         while not self.over:
             value += 1
-            asked = self.clock.time()
+            requested_at = self.clock.time()
             try:
                 router.write(
                     old=self._put("source", key, value), new=self._put("destination", key, value)
@@ -138,68 +136,68 @@ class World:
                 self.failed.append(error)
                 continue
             self.floor[key] = max(self.floor.get(key, 0), value)
-            self.written.append((asked, self.clock.time()))
+            self.written.append((requested_at, self.clock.time()))
             self.clock.sleep(self.chance.random() * pause)
 
     def reader(self, keys: list[str], router: Router, pause: float = 0.1) -> None:
         while not self.over:
             key = self.chance.choice(keys)
-            least = self.floor.get(key, 0)
-            found = router.read(old=self._get("source", key), new=self._get("destination", key))
-            if found < least:
-                self.stale.append(f"{key} was {least} and is {found} at {self.clock.time():.2f}")
-            self.floor[key] = max(self.floor.get(key, 0), found)
+            minimum = self.floor.get(key, 0)
+            value = router.read(old=self._get("source", key), new=self._get("destination", key))
+            if value < minimum:
+                self.stale.append(f"{key} was {minimum} and is {value} at {self.clock.time():.2f}")
+            self.floor[key] = max(self.floor.get(key, 0), value)
             self.clock.sleep(self.chance.random() * pause)
 
     def run(self, *acts: Callable[[], Any], writers: int = 4, readers: int = 3) -> list[Any]:
-        """Under traffic; the world is over when all acts are."""
+        """Run the acts under traffic and return their results; the world ends with the last act."""
         keys = [f"k{number}" for number in range(writers)]
         results: list[Any] = [None] * len(acts)
-        left = [len(acts)]
+        remaining = [len(acts)]
 
-        def doing(number: int) -> Callable[[], None]:
-            def go() -> None:
+        def recorded(number: int) -> Callable[[], None]:
+            def run_act() -> None:
                 try:
                     results[number] = acts[number]()
                 except Killed as killed:
                     results[number] = killed
-                left[0] -= 1
-                self.over = left[0] == 0
+                remaining[0] -= 1
+                self.over = remaining[0] == 0
 
-            return go
+            return run_act
 
-        everybody: list[Callable[[], None]] = [
-            *(doing(number) for number in range(len(acts))),
+        functions: list[Callable[[], None]] = [
+            *(recorded(number) for number in range(len(acts))),
             lambda: self.worker("forward"),
             lambda: self.worker("reverse"),
         ]
         for key in keys:
             router = self.router()
-            everybody.append(lambda key=key, router=router: self.writer(key, router))
+            functions.append(lambda key=key, router=router: self.writer(key, router))
         for _ in range(readers):
             router = self.router()
-            everybody.append(lambda router=router: self.reader(keys, router))
-        self.clock.run(everybody)
+            functions.append(lambda router=router: self.reader(keys, router))
+        self.clock.run(functions)
         return results
 
     def check(self) -> None:
-        """No acknowledged write is lost, and no read went back."""
+        """Assert that no acknowledged write is lost, and that no read went back in time."""
         assert not self.stale, self.stale
         serving = self.tables[self.side.item.serving].items
         lost = {
-            key: (serving.get(key), least)
-            for key, least in self.floor.items()
-            if serving.get(key, 0) < least
+            key: (serving.get(key), minimum)
+            for key, minimum in self.floor.items()
+            if serving.get(key, 0) < minimum
         }
         assert not lost, lost
 
     @property
     def pause(self) -> float:
-        """The longest time for which no write was acknowledged: refused to accepted."""
-        return max((done - asked for asked, done in self.written), default=0.0)
+        """The longest time from the request of a write to its acknowledgement."""
+        return max((end - start for start, end in self.written), default=0.0)
 
     def _put(self, side: Side, key: str, value: int) -> Callable[[], None]:
-        """Takes effect somewhere between the request and its answer."""
+        """Return a write that takes effect somewhere between its request and its answer."""
 
         def put() -> None:
             seconds = self.chance.random() * self.latency
@@ -213,16 +211,16 @@ class World:
         def get() -> int:
             seconds = self.chance.random() * self.latency
             self.clock.sleep(seconds)
-            found = self.tables[side].items.get(key, 0)
+            value = self.tables[side].items.get(key, 0)
             self.clock.sleep(self.latency - seconds)
-            return found
+            return value
 
         return get
 
 
 @dataclass
 class _Killable:
-    """The side table of one who may be killed before a request, or after it."""
+    """A side table whose client may be killed before a request, or after it."""
 
     side: SideInMemory
     kill: Callable[[str], None]
@@ -230,13 +228,13 @@ class _Killable:
     def __getattr__(self, name: str) -> Any:
         request = getattr(self.side, name)
 
-        def asked(*given: Any) -> Any:
+        def send(*arguments: Any) -> Any:
             self.kill(f"before {name}")
-            answer = request(*given)
+            answer = request(*arguments)
             self.kill(f"after {name}")
             return answer
 
-        return asked
+        return send
 
 
 def _all_open(control: Control) -> list[Gate]:
@@ -244,14 +242,15 @@ def _all_open(control: Control) -> list[Gate]:
 
 
 def killed_at(number: int, only: str = "") -> Callable[[str], None]:
-    """Whoever asks is killed at the request with this number, beginning with 0, and sends nothing
-    any more. only: counts those alone in whose name it is.
+    """Return a function that kills its caller at the request with this number and at later ones.
+
+    Requests are counted from 0. With `only`, those whose names contain it are counted.
     """
-    left = [number]
+    remaining = [number]
 
     def kill(request: str) -> None:
-        left[0] -= only in request
-        if left[0] < 0:
+        remaining[0] -= only in request
+        if remaining[0] < 0:
             raise Killed(request)
 
     return kill

@@ -1,8 +1,8 @@
-"""CloudWatch and Contributor Insights of planted series, for tests of the report without a cloud.
+"""CloudWatch and Contributor Insights with planted series, for tests of the report without a cloud.
 
-Requests and answers are held to botocore's own models of the services, and to the limits that AWS
-documents: queries of a request, datapoints of a page, how long minutes are kept, contributors of a
-report. What the real service answers beyond that, only `make live` can show.
+Requests and answers are validated against botocore's models of the services, and the limits in
+AWS's documentation: queries of a request, datapoints of a page, retention, contributors of a
+report. Only `make live` can show any other behaviour of the real services.
 """
 
 import datetime
@@ -21,9 +21,9 @@ NAMESPACE = "AWS/DynamoDB"
 MOST_QUERIES = 500
 MOST_DATAPOINTS = 100_800
 MOST_CONTRIBUTORS = 25
-"""Of a rule that DynamoDB has made ("Contributor Insights: How it works"); of others it is 100."""
+"""The limit of DynamoDB's rules ("Contributor Insights: How it works"); of others it is 100."""
 KEPT = ((15, 60), (63, 300), (455, 3600))
-"""Days, and the period of the data that are kept so long (API Reference, GetMetricData)."""
+"""The retention in days of data by their period in seconds (API Reference, GetMetricData)."""
 RULE_MADE = 1_700_000_000_000
 DENIED = "AccessDenied"
 THROTTLED = "Throttling"
@@ -33,7 +33,7 @@ Dimensions = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The same value in each minute of [began, ended), epoch seconds."""
+    """A series with the same value in each minute of [began, ended), in epoch seconds."""
 
     began: float
     ended: float
@@ -42,10 +42,12 @@ class Run:
 
 @dataclass
 class FakeCloudWatch:
-    """boto3's client `cloudwatch`, as far as a report asks it. now: the service's clock.
+    """The operations of boto3's client `cloudwatch` that a report uses.
 
-    refusals: by boto3's name of an operation, the error code with which it is refused.
-    asked: the parameters of each request, in order.
+    Attributes:
+        now: The service's time.
+        refusals: The error codes of refused operations, by boto3's names of the operations.
+        asked: Each request in order, with its operation and parameters.
     """
 
     now: float
@@ -58,10 +60,10 @@ class FakeCloudWatch:
     def plant(
         self, metric: str, each: float, began: float, ended: float | None = None, **dimensions: str
     ) -> None:
-        """A metric with the same value in each minute from `began` to `ended`, or in one minute.
+        """Plant a metric with one value in each minute from `began` to `ended`, or in one minute.
 
-        As "Sum", or for SuccessfulRequestLatency as "SampleCount".
-        dimensions: as TableName="Orders", GlobalSecondaryIndexName="byCity", Operation="Scan".
+        The value is the "Sum", or the "SampleCount" of SuccessfulRequestLatency. Dimensions are,
+        for example, TableName="Orders", GlobalSecondaryIndexName="byCity", Operation="Scan".
         """
         key = (metric, frozenset(dimensions.items()))
         until = began + 60 if ended is None else ended
@@ -70,14 +72,14 @@ class FakeCloudWatch:
     def plant_life(
         self, table: str, indexes: Iterable[str] = (), days: float = 31, each: float = 0.0
     ) -> None:
-        """Capacity metrics of a table and of GSIs, as the service emits them of idle ones too."""
+        """Plant the capacity metrics of a table and its GSIs, which idle ones have, too."""
         for index in (None, *indexes):
-            where = {"TableName": table}
+            dimensions = {"TableName": table}
             if index is not None:
-                where["GlobalSecondaryIndexName"] = index
+                dimensions["GlobalSecondaryIndexName"] = index
             for kind in ("Read", "Write"):
                 began = self.now - days * 86_400
-                self.plant(f"Consumed{kind}CapacityUnits", each, began, self.now, **where)
+                self.plant(f"Consumed{kind}CapacityUnits", each, began, self.now, **dimensions)
 
     def plant_rule(
         self,
@@ -86,9 +88,9 @@ class FakeCloudWatch:
         table: str,
         index: str = "",
     ) -> str:
-        """A rule of Contributor Insights, kind PKC, SKC, PKT or SKT; returns its name.
+        """Plant a rule of Contributor Insights of kind PKC, SKC, PKT or SKT, and return its name.
 
-        contributors: by their keys, as ("a",) or ("a", "2026-11-22"), what each minute has.
+        contributors: The series by key, such as ("a",) or ("a", "2026-11-22").
         """
         resource = f"{table}-{index}" if index else table
         name = f"DynamoDBContributorInsights-{kind}-{resource}-{RULE_MADE}"
@@ -96,88 +98,91 @@ class FakeCloudWatch:
         return name
 
     def rules_of(self, table: str, index: str = "") -> list[str]:
-        """Their names, as DescribeContributorInsights has them."""
+        """Return the names of a table's or an index's rules."""
         resource = f"{table}-{index}" if index else table
         return [name for name in self._rules if name.split("-", 2)[2] == f"{resource}-{RULE_MADE}"]
 
-    def get_metric_data(self, **asked: Any) -> dict[str, Any]:
-        self._note("get_metric_data", asked)
-        queries = asked["MetricDataQueries"]
-        if len(queries) > MOST_QUERIES or len({one["Id"] for one in queries}) < len(queries):
+    def get_metric_data(self, **request: Any) -> dict[str, Any]:
+        self._admit("get_metric_data", request)
+        queries = request["MetricDataQueries"]
+        if len(queries) > MOST_QUERIES or len({query["Id"] for query in queries}) < len(queries):
             raise refusal("GetMetricData", "ValidationError", "Too many queries, or equal ids.")
-        skipped = int(asked.get("NextToken") or 0)
-        room = min(self.page, asked.get("MaxDatapoints", MOST_DATAPOINTS))
+        skipped = int(request.get("NextToken") or 0)
+        room = min(self.page, request.get("MaxDatapoints", MOST_DATAPOINTS))
         results = []
         passed = 0
         for query in queries:
-            points = self._points(query["MetricStat"], asked["StartTime"], asked["EndTime"])
-            if asked.get("ScanBy") != "TimestampAscending":
+            points = self._points(query["MetricStat"], request["StartTime"], request["EndTime"])
+            if request.get("ScanBy") != "TimestampAscending":
                 points.reverse()
             first = max(0, skipped - passed)
-            shown = points[first : first + max(0, room)]
-            room -= len(shown)
+            page = points[first : first + max(0, room)]
+            room -= len(page)
             passed += len(points)
-            left = first + len(shown) < len(points)
+            is_partial = first + len(page) < len(points)
             results.append(
                 {
                     "Id": query["Id"],
                     "Label": query.get("Label", query["MetricStat"]["Metric"]["MetricName"]),
-                    "Timestamps": [_moment(at) for at, _ in shown],
-                    "Values": [value for _, value in shown],
-                    "StatusCode": "PartialData" if left else "Complete",
+                    "Timestamps": [_moment(at) for at, _ in page],
+                    "Values": [value for _, value in page],
+                    "StatusCode": "PartialData" if is_partial else "Complete",
                 }
             )
         answer: dict[str, Any] = {"MetricDataResults": results, "Messages": []}
-        given = skipped + sum(len(one["Values"]) for one in results)
-        if given < passed:
-            answer["NextToken"] = str(given)
+        returned = skipped + sum(len(result["Values"]) for result in results)
+        if returned < passed:
+            answer["NextToken"] = str(returned)
         points = ("Timestamps", "Values")
-        ends = [one | {name: one[name][:2] for name in points} for one in results]
-        _checked("cloudwatch", "GetMetricData", answer | {"MetricDataResults": ends})
+        shortened = [result | {name: result[name][:2] for name in points} for result in results]
+        _checked("cloudwatch", "GetMetricData", answer | {"MetricDataResults": shortened})
         return answer
 
-    def get_insight_rule_report(self, **asked: Any) -> dict[str, Any]:
-        self._note("get_insight_rule_report", asked)
+    def get_insight_rule_report(self, **request: Any) -> dict[str, Any]:
+        self._admit("get_insight_rule_report", request)
         operation = "GetInsightRuleReport"
-        most = asked.get("MaxContributorCount", 10)
-        if most > MOST_CONTRIBUTORS:
+        maximum = request.get("MaxContributorCount", 10)
+        if maximum > MOST_CONTRIBUTORS:
             raise refusal(operation, "InvalidParameterValue", "At most 25 contributors.")
-        if asked["RuleName"] not in self._rules:
+        if request["RuleName"] not in self._rules:
             raise refusal(operation, "ResourceNotFoundException", "There is no such rule.")
-        by = max if asked.get("OrderBy") == "Maximum" else sum
-        found = []
-        for keys, runs in self._rules[asked["RuleName"]].items():
-            points = _buckets(runs, asked["StartTime"], asked["EndTime"], asked["Period"])
+        aggregate = max if request.get("OrderBy") == "Maximum" else sum
+        contributors = []
+        for keys, runs in self._rules[request["RuleName"]].items():
+            points = _buckets(runs, request["StartTime"], request["EndTime"], request["Period"])
             if points:
-                found.append(
+                contributors.append(
                     {
                         "Keys": list(keys),
-                        "ApproximateAggregateValue": float(by(value for _, value in points)),
+                        "ApproximateAggregateValue": float(aggregate(value for _, value in points)),
                         "Datapoints": [
                             {"Timestamp": _moment(at), "ApproximateValue": value}
                             for at, value in points
                         ],
                     }
                 )
-        found.sort(key=lambda one: -one["ApproximateAggregateValue"])
-        labels = ["PartitionKey", "SortKey"] if "-SK" in asked["RuleName"] else ["PartitionKey"]
+        contributors.sort(key=lambda contributor: -contributor["ApproximateAggregateValue"])
+        labels = ["PartitionKey", "SortKey"] if "-SK" in request["RuleName"] else ["PartitionKey"]
         answer = {
             "KeyLabels": labels,
             "AggregationStatistic": "Sum",
-            "AggregateValue": float(sum(one["ApproximateAggregateValue"] for one in found)),
-            "ApproximateUniqueCount": len(found),
-            "Contributors": found[:most],
+            "AggregateValue": float(
+                sum(each["ApproximateAggregateValue"] for each in contributors)
+            ),
+            "ApproximateUniqueCount": len(contributors),
+            "Contributors": contributors[:maximum],
             "MetricDatapoints": [],
         }
         return _checked("cloudwatch", operation, answer)
 
-    def _note(self, operation: str, asked: dict[str, Any]) -> None:
+    def _admit(self, operation: str, request: dict[str, Any]) -> None:
+        """Validate and record a request. Raise an error if the operation is refused."""
         names = {"get_metric_data": "GetMetricData"}
         title = names.get(operation, "GetInsightRuleReport")
         shape = _model("cloudwatch").operation_model(title).input_shape
-        problems = ParamValidator().validate(asked, shape)
+        problems = ParamValidator().validate(request, shape)
         assert not problems.has_errors(), problems.generate_report()
-        self.asked.append((operation, asked))
+        self.asked.append((operation, request))
         if code := self.refusals.get(operation):
             raise refusal(title, code)
 
@@ -186,8 +191,8 @@ class FakeCloudWatch:
         assert metric["Namespace"] == NAMESPACE, metric
         counts = metric["MetricName"] == "SuccessfulRequestLatency"
         assert stat["Stat"] == ("SampleCount" if counts else "Sum"), stat
-        named = frozenset((one["Name"], one["Value"]) for one in metric["Dimensions"])
-        runs = self._series.get((metric["MetricName"], named), ())
+        dimensions = frozenset((each["Name"], each["Value"]) for each in metric["Dimensions"])
+        runs = self._series.get((metric["MetricName"], dimensions), ())
         oldest = next(
             (self.now - days * 86_400 for days, period in KEPT if stat["Period"] <= period),
             self.now - KEPT[-1][0] * 86_400,
@@ -198,8 +203,8 @@ class FakeCloudWatch:
 def _buckets(
     runs: Iterable[Run], start: Any, end: Any, period: int, oldest: float = 0.0
 ) -> list[tuple[float, float]]:
-    """Sums by period, the oldest first; a minute counts where it begins."""
-    found: dict[float, float] = {}
+    """Return the sums by period, the oldest first. A minute counts where it begins."""
+    sums: dict[float, float] = {}
     since, until = max(start.timestamp(), oldest), end.timestamp()
     for run in runs:
         first = int(-(-max(since // 60 * 60, run.began) // 60) * 60)
@@ -207,17 +212,20 @@ def _buckets(
         for at in range(first // period * period, last, period):
             minutes = -(-(min(last, at + period) - max(first, at)) // 60)
             if minutes > 0:
-                found[at] = found.get(at, 0.0) + minutes * run.each
-    return sorted(found.items())
+                sums[at] = sums.get(at, 0.0) + minutes * run.each
+    return sorted(sums.items())
 
 
 @dataclass
 class DescribedTables:
-    """A DynamoDB client whose tables are described beyond what a local database knows.
+    """A DynamoDB client that extends the descriptions of a local database's tables.
 
-    client: Keyhop's or boto3's. table: put over DescribeTable's `Table`, as WarmThroughput;
-    indexes: by name, put over an index's entry. cloudwatch: whose rules are told of.
-    refusals: as of FakeCloudWatch.
+    Attributes:
+        client: A client of Keyhop or boto3.
+        cloudwatch: The service whose rules DescribeContributorInsights reports.
+        table: Fields to add to the `Table` of DescribeTable, such as WarmThroughput.
+        indexes: Fields to add to the entries of indexes, by name.
+        refusals: The refused operations, like those of FakeCloudWatch.
     """
 
     client: Any
@@ -232,8 +240,8 @@ class DescribedTables:
         if code := self.refusals.get(operation):
             raise refusal("".join(part.title() for part in operation.split("_")), code)
         if operation == "describe_time_to_live" and self.ttl is not None:
-            told = {"TimeToLiveStatus": "ENABLED", "AttributeName": self.ttl}
-            answer = {"TimeToLiveDescription": told}
+            description = {"TimeToLiveStatus": "ENABLED", "AttributeName": self.ttl}
+            answer = {"TimeToLiveDescription": description}
             return _checked("dynamodb", "DescribeTimeToLive", answer)
         if operation == "describe_contributor_insights":
             return self._insights(parameters["TableName"], parameters.get("IndexName", ""))
@@ -244,12 +252,14 @@ class DescribedTables:
         return getattr(self.client, name)
 
     def _described(self, answer: dict[str, Any]) -> dict[str, Any]:
-        told = {**answer["Table"], **self.table}
+        table = {**answer["Table"], **self.table}
         for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
-            if kind in told:
-                own = self.indexes
-                told[kind] = [{**one, **own.get(one["IndexName"], {})} for one in told[kind]]
-        return {**answer, "Table": told}
+            if kind in table:
+                fields = self.indexes
+                table[kind] = [
+                    {**each, **fields.get(each["IndexName"], {})} for each in table[kind]
+                ]
+        return {**answer, "Table": table}
 
     def _insights(self, table: str, index: str) -> dict[str, Any]:
         rules = self.cloudwatch.rules_of(table, index) if self.cloudwatch else []
@@ -260,24 +270,24 @@ class DescribedTables:
         if index:
             answer["IndexName"] = index
         if rules:
-            everything = any("-PKC-" in name for name in rules)
+            shows_accessed = any("-PKC-" in name for name in rules)
             answer |= {
                 "ContributorInsightsRuleList": rules,
                 "LastUpdateDateTime": _moment(self.made),
                 "ContributorInsightsMode": "ACCESSED_AND_THROTTLED_KEYS"
-                if everything
+                if shows_accessed
                 else "THROTTLED_KEYS",
             }
         return _checked("dynamodb", "DescribeContributorInsights", answer)
 
 
 def clients_of(cloudwatch: FakeCloudWatch, streams: Any = None) -> Callable[[str], Any]:
-    """What the sources make their clients with."""
+    """Return the function with which the sources create their clients."""
     return {"cloudwatch": cloudwatch, "dynamodbstreams": streams}.__getitem__
 
 
 def refusal(operation: str, code: str, message: str = "") -> ClientError:
-    """The error with which a service refuses a request, as boto3 raises it."""
+    """Return the error of boto3 for a request that a service refuses."""
     status = 400
     if code in (DENIED, "AccessDeniedException"):
         status = 403
@@ -286,9 +296,9 @@ def refusal(operation: str, code: str, message: str = "") -> ClientError:
             f"cloudwatch:{operation} because no identity-based policy allows the "
             f"cloudwatch:{operation} action"
         )
-    told = {"Code": code, "Message": message or "Rate exceeded"}
+    error = {"Code": code, "Message": message or "Rate exceeded"}
     return ClientError(
-        {"Error": told, "ResponseMetadata": {"HTTPStatusCode": status}},  # type: ignore[typeddict-item]
+        {"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}},  # type: ignore[typeddict-item]
         operation,
     )
 
@@ -298,7 +308,7 @@ def _moment(at: float) -> datetime.datetime:
 
 
 def _checked(service: str, operation: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer, held to the service's model."""
+    """Return an answer after its validation against the service's model."""
     problems = ParamValidator().validate(
         answer, _model(service).operation_model(operation).output_shape
     )
@@ -307,7 +317,7 @@ def _checked(service: str, operation: str, answer: dict[str, Any]) -> dict[str, 
 
 
 def as_recorded(text: str, service: str, operation: str) -> dict[str, Any]:
-    """An answer that was written down as JSON, as boto3 would give it: times are times."""
+    """Return a recorded answer (JSON) in the form of boto3, with timestamps as datetimes."""
     shape = _model(service).operation_model(operation).output_shape
     answer: dict[str, Any] = _timed(json.loads(text), shape)
     return _checked(service, operation, answer)
@@ -317,9 +327,9 @@ def _timed(value: Any, shape: Any) -> Any:
     if shape.type_name == "timestamp":
         return datetime.datetime.fromisoformat(value)
     if shape.type_name == "structure":
-        return {name: _timed(one, shape.members[name]) for name, one in value.items()}
+        return {name: _timed(member, shape.members[name]) for name, member in value.items()}
     if shape.type_name == "list":
-        return [_timed(one, shape.member) for one in value]
+        return [_timed(member, shape.member) for member in value]
     return value
 
 

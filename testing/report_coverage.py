@@ -1,4 +1,4 @@
-"""How often the intervals of a report hold the truth: runs of a sampler over known tables."""
+"""The coverage of the intervals of a report, measured by runs of a sampler on known tables."""
 
 import random
 from collections import Counter
@@ -9,17 +9,22 @@ from keyhop.report.estimate import Estimate
 from keyhop.report.statistics.lengths import beyond, gini, quantiles, unseen
 from keyhop.report.statistics.shares import top
 
-from testing.report_population import MAKERS, Population, Seen, population, sample
+from testing.report_population import MAKERS, Population, Sample, population, sample
 
 QUANTILES = {0.5: "median", 0.9: "p90", 0.99: "p99"}
 ALARM = 0.05
-"""A share in giants is reported from here on."""
+"""The share of giants from which a report mentions them."""
 
 
 @dataclass
 class Cell:
-    """Of one population and budget. given, covered: runs that gave a figure, that held the truth;
-    alarms: said that giants hold more than ALARM; false: and they did not. spent: the most.
+    """The results of the runs with one population and budget.
+
+    Attributes:
+        given, covered: The runs with a figure, and those whose interval contains the truth.
+        alarms: The runs that report giants with a share of more than ALARM.
+        false: The false ones of these.
+        spent: The maximum of read units.
     """
 
     runs: int = 0
@@ -43,54 +48,54 @@ class Cell:
         return self.given[name] / self.runs
 
     def coverage(self, name: str) -> float:
-        """Of the runs that gave a figure; 1 of none."""
+        """Return the share of runs with a figure whose interval contains the truth, or 1."""
         return self.covered[name] / self.given[name] if self.given[name] else 1.0
 
 
 def cell(name: str, budget: float, runs: int, with_gini: bool = False) -> Cell:
-    """So many runs over one population."""
+    """Return the results of so many runs with one population."""
     table = population(name)
     truth = table.gini() if with_gini else 0.0
-    found = Cell()
+    results = Cell()
     first = 10_000 * (1 + list(MAKERS).index(name))
     for run in range(first, first + runs):
         chance = random.Random(run)
-        seen = sample(table, budget, chance)
-        found.runs += 1
-        found.spent = max(found.spent, seen.rru)
-        _note(found, table, seen)
+        data = sample(table, budget, chance)
+        results.runs += 1
+        results.spent = max(results.spent, data.rru)
+        _note(results, table, data)
         if with_gini:
-            found.note("Gini", gini(seen.lengths, seen.keys, seen.item_count, chance), truth)
-    return found
+            results.note("Gini", gini(data.lengths, data.keys, data.item_count, chance), truth)
+    return results
 
 
-def _note(found: Cell, table: Population, seen: Seen) -> None:
-    found.note("keys", seen.keys, table.keys)
-    lengths = quantiles(seen.lengths, QUANTILES)
+def _note(results: Cell, table: Population, data: Sample) -> None:
+    results.note("keys", data.keys, table.keys)
+    lengths = quantiles(data.lengths, QUANTILES)
     for level, name in QUANTILES.items():
-        found.note(name, lengths.get(level), table.quantile(level))
-    above = unseen(seen.lengths, seen.keys, seen.item_count)
+        results.note(name, lengths.get(level), table.quantile(level))
+    unseen_share = unseen(data.lengths, data.keys, data.item_count)
     alarm = false = False
-    if above is not None:
-        largest = max(length.value for length in seen.lengths)
+    if unseen_share is not None:
+        largest = max(length.value for length in data.lengths)
         truth = table.share_from(largest * (1 + 1e-9))
-        found.note("unseen", above, truth)
-        alarm = above.low > ALARM
+        results.note("unseen", unseen_share, truth)
+        alarm = unseen_share.low > ALARM
         false = alarm and truth <= ALARM
-    shares = beyond(seen.lengths, seen.keys, seen.item_count)
+    shares = beyond(data.lengths, data.keys, data.item_count)
     if shares:
         threshold, share = max(shares.items(), key=lambda pair: pair[0])
         truth = table.share_from(threshold)
-        found.note("giants", share, truth)
+        results.note("giants", share, truth)
         alarm |= share.low > ALARM
         false |= share.low > ALARM and truth <= ALARM
-    found.alarms += alarm
-    found.false += false
+    results.alarms += alarm
+    results.false += false
 
 
 @dataclass(frozen=True)
 class Recall:
-    """recall: share of the true ten largest that were named. covered: intervals with the truth."""
+    """The share of the true ten largest keys that were named, and of intervals with the truth."""
 
     recall: float
     covered: float
@@ -98,15 +103,15 @@ class Recall:
 
 
 ENTRIES_PER_PAGE = 20
-"""Of an index, 200 bytes each, in the 0.5 read units of a block."""
+"""The index entries of 200 bytes in a block, which costs 0.5 read units."""
 
 PAGES_PER_SEGMENT = 8
 
 
 def recall(exponent: float, budget: float, runs: int, keys: int = 200_000, k: int = 10) -> Recall:
-    """Of a Zipf table, by segments of an index whose key is unrelated to the table's.
+    """Measure the recall for a Zipf table, from segments of an index with an unrelated key.
 
-    A segment costs a page more than it fills: its end.
+    A segment costs one page more than it fills, for its end.
     """
     weights = list(accumulate(rank**-exponent for rank in range(1, keys + 1)))
     pages = int(budget / 0.5 * PAGES_PER_SEGMENT / (PAGES_PER_SEGMENT + 1))

@@ -1,4 +1,4 @@
-"""Item collections whose sort keys are times of several kinds, and what probing them says."""
+"""Item collections whose sort keys are times of several densities, with length estimates."""
 
 import math
 import random
@@ -27,7 +27,7 @@ DENSITIES = {
 
 @cache
 def times(density: str, items: int) -> tuple[int, ...]:
-    """Ascending and distinct."""
+    """Return ascending, distinct times."""
     chance = random.Random(3)
     cells = DENSITIES[density]
     width = SPAN // len(cells)
@@ -36,7 +36,7 @@ def times(density: str, items: int) -> tuple[int, ...]:
 
 
 def ratios(density: str, budget: float, runs: int, items: int = 100_000) -> list[Estimate]:
-    """Estimates of the length, the truth being 1."""
+    """Return estimates of the length, scaled so that the truth is 1."""
     keys = times(density, items)
     collection = Collection(keys)
     return [

@@ -1,9 +1,9 @@
-"""Tables by the lengths of their item collections, and what a sampler of a report sees of them.
+"""Models of tables with given lengths of item collections, and of a report's sampler.
 
-Nothing is stored: a collection is a rank, a segment a Poisson number of random ranks, a read unit
-is counted as the service would charge it. Lengths of collections of several pages are measured by
-`LengthProber` itself: a library of what it says of collections with Poisson times is made once, and
-drawn from.
+No items are stored: a collection is a rank, a segment is a Poisson number of random ranks, and read
+units are counted as the service charges them. `LengthProber` itself measures the lengths of
+collections of several pages: a library of its estimates for Poisson times is made once, and the
+sampler draws from it.
 """
 
 import math
@@ -22,11 +22,11 @@ from keyhop.report.statistics.sort_key import SortKey
 from keyhop.report.statistics.window import Ask, LengthProber
 
 PER_BLOCK = 7
-"""Items of 500 bytes in one block of 4 KB, with room for larger ones."""
+"""The items of 500 bytes in a block of 4 KB, with room for larger ones."""
 
 KEYS_PER_SEGMENT = 8
 FOR_KEYS = 0.25
-"""Of the budget, for segments of which the keys alone are counted."""
+"""The share of the budget for segments in which only keys are counted."""
 
 PROBE_UNITS = 3.0
 MEAN = 1_000
@@ -34,7 +34,7 @@ MEAN = 1_000
 
 @dataclass(frozen=True)
 class Population:
-    """A table. lengths: items per collection, ascending."""
+    """A table, given the lengths of its collections in ascending order."""
 
     name: str
     lengths: array
@@ -55,12 +55,12 @@ class Population:
         return self.lengths[min(self.keys - 1, int(self.keys * level))]
 
     def share_from(self, threshold: float) -> float:
-        """Of all items, in collections of at least so many."""
+        """Return the share of items in collections with at least this length."""
         at = bisect_left(self.lengths, threshold)
         return 1 - (self.sums[at - 1] if at else 0.0) / self.items
 
     def gini(self) -> float:
-        weighted = math.fsum(rank * one for rank, one in enumerate(self.lengths, 1))
+        weighted = math.fsum(rank * length for rank, length in enumerate(self.lengths, 1))
         return 2 * weighted / (self.keys * self.items) - (self.keys + 1) / self.keys
 
     def __hash__(self) -> int:
@@ -84,7 +84,7 @@ def _zipf(keys: int, exponent: float) -> list[float]:
 
 
 def _with_giants(keys: int, giants: int, share: float) -> list[float]:
-    """Lognormal of sigma 1, and a few equal ones that hold the share."""
+    """Return lognormal lengths with sigma 1, and equal giants that together have this share."""
     rest = _lognormal(keys - giants, 1.0)
     return [*rest, *[math.fsum(rest) * share / (1 - share) / giants] * giants]
 
@@ -101,12 +101,13 @@ MAKERS: dict[str, Callable[[int], Sequence[float]]] = {
 
 @cache
 def population(name: str, keys: int = 200_000) -> Population:
-    """One of MAKERS, a thousand items a key on average."""
-    return Population(name, array("d", sorted(max(1.0, round(one)) for one in MAKERS[name](keys))))
+    """Return one of MAKERS, with a mean of a thousand items per key."""
+    lengths = sorted(max(1.0, round(length)) for length in MAKERS[name](keys))
+    return Population(name, array("d", lengths))
 
 
 class Collection:
-    """An item collection by its sort keys, in their order; how a Query answers."""
+    """An item collection with these sort keys in order, which answers like a Query."""
 
     def __init__(self, keys: Sequence[SortKey]) -> None:
         self._keys = keys
@@ -122,10 +123,10 @@ class Collection:
 
 
 class Endless(Collection):
-    """A collection of about `items` items at Poisson times that is made where it is looked at.
+    """A collection of about `items` items at Poisson times, which are generated when they are read.
 
-    Of each tick the items are drawn anew, from the same seed. write: a number in [0, items / 10),
-    with 6 decimals, as a sort key; read: the number back.
+    The items of a tick are always drawn from the same seed. `write` makes a sort key of a number in
+    [0, items / 10) with 6 decimals; `read` is its inverse.
     """
 
     PER_TICK = 10
@@ -152,13 +153,13 @@ class Endless(Collection):
             tick = 0 if ask.forward else self._ticks - 1
         else:
             tick = min(self._ticks - 1, max(0, int(self._read(ask.start))))
-        found: list[SortKey] = []
-        while 0 <= tick < self._ticks and len(found) < ask.limit:
+        keys: list[SortKey] = []
+        while 0 <= tick < self._ticks and len(keys) < ask.limit:
             for key in self._tick(tick)[::step]:
                 if ask.start is None or (key >= ask.start) == ask.forward:
-                    found.append(key)
+                    keys.append(key)
             tick += step
-        return found[: ask.limit]
+        return keys[: ask.limit]
 
 
 def probe(
@@ -168,7 +169,7 @@ def probe(
     per_block: int = PER_BLOCK,
     head: Sequence[SortKey] = (),
 ) -> LengthProber:
-    """A prober that has done its work on a collection."""
+    """Return a prober that has finished its work on a collection."""
     prober = LengthProber(chance, per_block, budget, head)
     while (ask := prober.next()) is not None:
         prober.take(collection.page(ask))
@@ -176,7 +177,7 @@ def probe(
 
 
 def poisson_times(items: int, chance: random.Random, gap: float = 1e9) -> list[int]:
-    """Ascending: nanoseconds, so that no two are alike."""
+    """Return ascending times in nanoseconds, which are therefore distinct."""
     at, times = 1.7e18, []
     for _ in range(items):
         at += chance.expovariate(1 / gap)
@@ -186,7 +187,7 @@ def poisson_times(items: int, chance: random.Random, gap: float = 1e9) -> list[i
 
 @cache
 def library(size: int = 1_500, budget: float = PROBE_UNITS) -> tuple[Estimate, ...]:
-    """What the prober says of collections with Poisson times, each of length 1."""
+    """Return the prober's estimates for collections with Poisson times, scaled to length 1."""
     chance = random.Random(7)
     items = 500
     return tuple(
@@ -196,8 +197,13 @@ def library(size: int = 1_500, budget: float = PROBE_UNITS) -> tuple[Estimate, .
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a budget buys. lengths: of collections drawn uniformly. item_count: as reported."""
+class Sample:
+    """The data that a budget buys.
+
+    Attributes:
+        lengths: The lengths of collections that were drawn uniformly.
+        item_count: The number of items that DescribeTable reports.
+    """
 
     lengths: list[Estimate]
     keys: Estimate
@@ -205,55 +211,57 @@ class Seen:
     rru: float
 
 
-def sample(table: Population, budget: float, chance: random.Random) -> Seen:
-    """Whole random segments, skip-scanned: in the first ones each collection that was cut is
-    probed, in the others keys are counted. Nothing is begun that might exceed the budget.
+def sample(table: Population, budget: float, chance: random.Random) -> Sample:
+    """Skip-scan random segments as long as the budget certainly suffices.
+
+    In the first segments, each collection of more than one page is probed; in the others, only keys
+    are counted.
     """
     segments = max(1, round(table.keys / KEYS_PER_SEGMENT))
     counts: list[int] = []
     lengths: list[Estimate] = []
-    spent = dearest = 0.0
-    measured = (1 - FOR_KEYS) * budget
+    spent = largest_cost = 0.0
+    probe_budget = (1 - FOR_KEYS) * budget
     while len(counts) < segments:
-        probing = spent + dearest < measured
-        if spent + (dearest if probing else 12) > budget:
+        is_probing = spent + largest_cost < probe_budget
+        if spent + (largest_cost if is_probing else 12) > budget:
             break
-        drawn = [
+        collections = [
             table.lengths[chance.randrange(table.keys)]
             for _ in range(_poisson(table.keys / segments, chance))
         ]
-        counts.append(len(drawn))
-        cost = _segment_units(drawn)
-        if probing:
-            for length in drawn:
+        counts.append(len(collections))
+        cost = _segment_units(collections)
+        if is_probing:
+            for length in collections:
                 estimate, units = _length(length, chance)
                 lengths.append(estimate)
                 cost += units
-            dearest = max(dearest, 1.5 * cost)
+            largest_cost = max(largest_cost, 1.5 * cost)
         spent += cost
     keys = distinct_keys(counts, segments)
     assert keys is not None
-    return Seen(lengths, keys, table.items, spent)
+    return Sample(lengths, keys, table.items, spent)
 
 
-def _segment_units(drawn: Sequence[float]) -> float:
-    """Pages of one block; a hop after a collection that goes on, and one at the end."""
-    pages, left = 1, PER_BLOCK
-    for length in drawn:
-        if length < left:
-            left -= int(length)
+def _segment_units(lengths: Sequence[float]) -> float:
+    """Return the read units of a segment: pages of one block, with a hop after a cut collection."""
+    pages, room = 1, PER_BLOCK
+    for length in lengths:
+        if length < room:
+            room -= int(length)
         else:
-            pages, left = pages + 1, PER_BLOCK
+            pages, room = pages + 1, PER_BLOCK
     return 0.5 * pages
 
 
 def _length(length: float, chance: random.Random) -> tuple[Estimate, float]:
-    """Of one collection, and the read units beyond the page that found it."""
-    whole = int(length)
-    if whole < PER_BLOCK:
-        return Estimate.exactly(float(whole), whole, "counted"), 0.0
-    if whole <= 2 * PER_BLOCK:
-        return Estimate.exactly(float(whole), whole, "counted"), 1.0
+    """Return an estimate of a collection's length, and its read units after the first page."""
+    items = int(length)
+    if items < PER_BLOCK:
+        return Estimate.exactly(float(items), items, "counted"), 0.0
+    if items <= 2 * PER_BLOCK:
+        return Estimate.exactly(float(items), items, "counted"), 1.0
     noise = chance.choice(library())
     return noise.scaled(length), PROBE_UNITS
 
@@ -266,6 +274,6 @@ def _poisson(mean: float, chance: random.Random) -> int:
     return count
 
 
-def stale(seen: Seen, factor: float) -> Seen:
-    """The same with an ItemCount that is so many times the truth."""
-    return replace(seen, item_count=seen.item_count * factor)
+def stale(sample: Sample, factor: float) -> Sample:
+    """Return the sample with an item count that is wrong by this factor."""
+    return replace(sample, item_count=sample.item_count * factor)

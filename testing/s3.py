@@ -1,7 +1,7 @@
-"""S3 in memory: the calls that runs make, answered as the service does, without the way there.
+"""S3 in memory, without a network: the calls that runs make, with the answers of the service.
 
-tests/unit/test_stores.py holds it against moto, on which it also tests what the way itself may do:
-events, checksums, uploads in pieces.
+tests/unit/test_stores.py compares it with moto, and also uses moto to test the network's part:
+events, checksums and multipart uploads.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Object:
 
 
 class MemoryS3:
-    """A client of boto3's, which has its buckets with it. May be used by several threads."""
+    """A client of boto3 with its buckets, which several threads may share."""
 
     def __init__(self, *buckets: str) -> None:
         self._buckets: dict[str, dict[str, Object]] = {name: {} for name in buckets}
@@ -59,11 +59,11 @@ class MemoryS3:
         assert IfNoneMatch in (None, "*"), "S3 takes no other"
         with self._lock:
             objects = self._objects(Bucket, "PutObject")
-            there = objects.get(Key)
-            if IfMatch is not None and there is None:
+            old = objects.get(Key)
+            if IfMatch is not None and old is None:
                 _fail("PutObject", "NoSuchKey", 404)
-            if there is not None and (
-                IfNoneMatch or (IfMatch is not None and IfMatch.strip('"') != there.tag.strip('"'))
+            if old is not None and (
+                IfNoneMatch or (IfMatch is not None and IfMatch.strip('"') != old.tag.strip('"'))
             ):
                 _fail("PutObject", "PreconditionFailed", 412)
             tag = f'"{hashlib.md5(Body).hexdigest()}"'
@@ -74,12 +74,12 @@ class MemoryS3:
         self.put_object(Bucket=Bucket, Key=Key, Body=Fileobj.read())
 
     def get_object(self, *, Bucket: str, Key: str, Range: str | None = None) -> Answer:
-        """Range: bytes=first-last."""
+        """Return an object, or the part of it in a Range of the form `bytes=first-last`."""
         with self._lock:
-            there = self._objects(Bucket, "GetObject").get(Key)
-        if there is None:
+            stored = self._objects(Bucket, "GetObject").get(Key)
+        if stored is None:
             _fail("GetObject", "NoSuchKey", 404)
-        content, status, more = there.content, 200, {}
+        content, status, more = stored.content, 200, {}
         if Range is not None:
             first, last = map(int, Range.removeprefix("bytes=").split("-"))
             if first >= len(content):
@@ -91,8 +91,8 @@ class MemoryS3:
             status,
             Body=StreamingBody(BytesIO(content), len(content)),
             ContentLength=len(content),
-            ETag=there.tag,
-            LastModified=there.changed,
+            ETag=stored.tag,
+            LastModified=stored.changed,
             **more,
         )
 
@@ -148,14 +148,14 @@ class MemoryS3:
 class Paginator:
     s3: MemoryS3
 
-    def paginate(self, **asked: Any) -> Iterator[Answer]:
-        """All pages."""
+    def paginate(self, **request: Any) -> Iterator[Answer]:
+        """Yield all pages."""
         while True:
-            page = self.s3.list_objects_v2(**asked)
+            page = self.s3.list_objects_v2(**request)
             yield page
             if not page["IsTruncated"]:
                 return
-            asked["ContinuationToken"] = page["NextContinuationToken"]
+            request["ContinuationToken"] = page["NextContinuationToken"]
 
 
 def _answer(status: int, **fields: Any) -> Answer:

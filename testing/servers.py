@@ -20,17 +20,17 @@ ON_LOOPBACK = ROOT / "testing" / "dynamodb-local.xml"
 DYNALITE = ROOT / "node_modules" / "dynalite" / "cli.js"
 START_SECONDS = 60.0
 JAVA = ("java", "-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-"""It lives for minutes: the best compiler and collector would take more time than they save."""
+"""The command, with the compiler and the collector that suit a process of minutes."""
 LOCAL_CREDENTIALS = {
     "region_name": "us-east-1",
     "aws_access_key_id": "local",
     "aws_secret_access_key": "local",
 }
-"""For the local databases, which accept any."""
+"""Credentials for the local databases, which accept any."""
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody uses at this moment."""
+    """Return a TCP port on loopback that is not in use at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 @contextmanager
 def dynamodb_local(port: int | None = None) -> Iterator[str]:
-    """DynamoDB Local, in memory; yields its address. Ends with the block, or with this process."""
+    """Run DynamoDB Local in memory, until the block or this process ends; yield its address."""
     if not (DYNAMODB_LOCAL / "DynamoDBLocal.jar").exists():
         raise SystemExit("DynamoDB Local is not set up: run make setup.")
     port = port or free_port()
@@ -62,7 +62,7 @@ def dynamodb_local(port: int | None = None) -> Iterator[str]:
 
 @contextmanager
 def dynalite(port: int | None = None) -> Iterator[str]:
-    """dynalite, in memory; yields its address. It ends with the block, or with this process."""
+    """Run dynalite in memory, until the block or this process ends; yield its address."""
     if not DYNALITE.exists():
         raise SystemExit("dynalite is not set up: run make setup.")
     port = port or free_port()
@@ -76,7 +76,7 @@ def dynalite(port: int | None = None) -> Iterator[str]:
 def running(
     command: Sequence[str], port: int, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """A server that listens on `port`; yields its address. Ends with the block or this process."""
+    """Run a server on `port`, until the block or this process ends, and yield its address."""
     with tempfile.TemporaryFile() as log, child(command, ROOT, environment, log) as server:
         _wait_until_up(server, port, log)
         yield f"http://127.0.0.1:{port}"
@@ -86,9 +86,10 @@ def running(
 def child(
     command: Sequence[str], folder: Path, environment: Mapping[str, str] | None, log: Any
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a process that ends with the block or with this process, and all that it has started.
+    """Run a process, which is killed with its children when the block or this process ends.
 
-    folder: its working directory. log: a file for its output.
+    folder: Its working directory.
+    log: A file for its output.
     """
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "testing" / "child.py"), *command],
@@ -122,12 +123,12 @@ def _wait_until_up(server: "subprocess.Popen[bytes]", port: int, log: Any) -> No
         finally:
             connection.close()
     log.seek(0)
-    said = log.read().decode(errors="replace")[-1000:]
-    raise SystemExit(f"The local server did not start on port {port}: {said}")
+    output = log.read().decode(errors="replace")[-1000:]
+    raise SystemExit(f"The local server did not start on port {port}: {output}")
 
 
 def local_client(url: str, connections: int = 16, attempts: int = 1) -> Any:
-    """A plain client for a local database, to make and fill tables with."""
+    """Return a client without parameter validation for a local database."""
     return boto3.client(
         "dynamodb",
         endpoint_url=url,

@@ -1,8 +1,8 @@
-"""The cost model, page policies on make-believe tables, and the offline optimum.
+"""The cost model, page policies on simulated tables, and the offline optimum.
 
-Model: a page costs a block for each started 4 KB of the items that it reads, at least one; it ends
-at its Limit or at 1 MB; a request takes 3 ms, 1 ms for each 100 KB, and half a millisecond of the
-client's CPU. What is compared is blocks + 0.07 for each millisecond.
+In the model, a page costs a block for each started 4 KB of its items, with a minimum of one. It
+ends at its Limit or at 1 MB. A request takes 3 ms, 1 ms for each 100 KB, and half a millisecond of
+the client's CPU. The cost to compare is the number of blocks + 0.07 for each millisecond.
 """
 
 from bisect import bisect_left
@@ -20,7 +20,7 @@ BLOCKS_PER_MS = 0.07
 
 
 def milliseconds(byte_count: float) -> float:
-    """How long a request takes that reads so many bytes."""
+    """Return the time of a request that reads so many bytes."""
     return 3.5 + byte_count / 100_000
 
 
@@ -41,21 +41,21 @@ class Table:
 
     @property
     def mean_item_bytes(self) -> float:
-        """As the table description would have it."""
+        """The mean that follows from the table's description."""
         return self.bytes_before[-1] / self.items
 
     def size(self, begin: int, end: int) -> int:
-        """Bytes of the items from `begin` up to `end`."""
+        """Return the bytes of the items from `begin` up to `end`."""
         return self.bytes_before[end] - self.bytes_before[begin]
 
     def page_end(self, begin: int, limit: int | None) -> int:
-        """Where a page that begins at an item ends, by its limit or by its size."""
+        """Return the end of a page that begins at an item, by its limit or by its size."""
         full = self.bytes_before[begin] + PAGE_BYTES
         end = max(begin + 1, bisect_left(self.bytes_before, full, begin))
         return min(self.items, end, self.items if limit is None else begin + limit)
 
     def runs(self, begin: int, end: int) -> list[int]:
-        """Lengths of the runs of equal keys from `begin` up to `end`."""
+        """Return the lengths of the runs of equal keys from `begin` up to `end`."""
         first, last = self.collection_of[begin], self.collection_of[end - 1]
         return [
             min(end, self.starts[number + 1]) - max(begin, self.starts[number])
@@ -64,42 +64,39 @@ class Table:
 
 
 class Policy(Protocol):
-    """Chooses the limit of each page. hops: whether the rest of a collection is hopped over."""
+    """A policy for the limit of pages; `hops` says whether it skips the rest of a collection."""
 
     hops: bool
 
     def limit(self) -> int | None:
-        """Of the next page."""
+        """Return the limit of the next page."""
 
     def learn(self, runs: Sequence[int], blocks: int) -> None:
-        """From the page that came."""
+        """Learn from a page."""
 
 
 class PublishedPolicy:
-    """One item a page, then a hop."""
+    """The published policy: one item per page, then a hop."""
 
     hops = True
 
     def limit(self) -> int | None:
-        """One."""
         return 1
 
-    def learn(self, runs: Sequence[int], blocks: int) -> None:
-        """Nothing."""
+    def learn(self, runs: Sequence[int], blocks: int) -> None: ...
 
 
 class FullScanPolicy(PublishedPolicy):
-    """Everything, in pages of 1 MB."""
+    """A full scan in pages of 1 MB."""
 
     hops = False
 
     def limit(self) -> int | None:
-        """None."""
         return None
 
 
 class LedgerPolicy:
-    """Keyhop's."""
+    """The policy of Keyhop's ledger."""
 
     hops = True
 
@@ -108,19 +105,17 @@ class LedgerPolicy:
         self._bet: Bet | None = None
 
     def limit(self) -> int | None:
-        """As the ledger bets."""
         self._bet = self.ledger.bet()
         return self._bet.limit
 
     def learn(self, runs: Sequence[int], blocks: int) -> None:
-        """Settle the bet."""
         assert self._bet is not None
         self.ledger.settle(self._bet, runs, blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What reading a table cost."""
+    """The cost of reading a table."""
 
     blocks: int
     requests: int
@@ -128,22 +123,21 @@ class Spent:
 
     @property
     def units(self) -> float:
-        """Read units."""
         return UNITS_PER_BLOCK * self.blocks
 
     @property
     def cost(self) -> float:
-        """Blocks and time in one number."""
+        """The cost of blocks and time together."""
         return self.blocks + BLOCKS_PER_MS * self.milliseconds
 
 
 def simulate(table: Table, policy: Policy) -> Spent:
-    """Read a table, as one segment, by a policy."""
+    """Read a table as one segment with a policy."""
     at = blocks = requests = 0
     spent = 0.0
     more = True
     while more:
-        if at >= table.items:  # the last page was full, so one more finds that nothing is left
+        if at >= table.items:  # the last page was full, so another page must reach the end
             blocks, requests, spent = blocks + 1, requests + 1, spent + milliseconds(0)
             break
         limit = policy.limit()
@@ -158,19 +152,20 @@ def simulate(table: Table, policy: Policy) -> Spent:
 
 
 def simulate_lanes(table: Table, lanes: int, segments: int) -> int:
-    """Blocks that keyhop's ledger reads of a table with up to so many pages under way: each was
-    chosen before those that were sent just before it have taught anything.
+    """Return the blocks that Keyhop's ledger reads with up to so many pages in flight.
+
+    A page is chosen before the ledger has learned from the pages that are in flight.
     """
     ledger = Ledger.for_table(table.mean_item_bytes)
     ends = [table.starts[-(-number * table.keys // segments)] for number in range(segments + 1)]
     waiting = list(pairwise(ends))
-    under_way: deque[tuple[int, int, Bet]] = deque()
+    in_flight: deque[tuple[int, int, Bet]] = deque()
     blocks = 0
-    while waiting or under_way:
+    while waiting or in_flight:
         ledger.serve(min(lanes, FIRST + ledger.pages // FIRST))
-        while waiting and len(under_way) < ledger.lanes:
-            under_way.append((*waiting.pop(), ledger.bet()))
-        begin, end, bet = under_way.popleft()
+        while waiting and len(in_flight) < ledger.lanes:
+            in_flight.append((*waiting.pop(), ledger.bet()))
+        begin, end, bet = in_flight.popleft()
         reach = min(end, table.page_end(begin, bet.limit)) if begin < end else end
         runs = table.runs(begin, reach) if begin < end else []
         cost = blocks_of(table.size(begin, reach))
@@ -178,15 +173,15 @@ def simulate_lanes(table: Table, lanes: int, segments: int) -> int:
         blocks += cost
         if reach < end or reach - begin == bet.limit:
             following = table.starts[table.collection_of[reach - 1] + 1]
-            under_way.append((following, end, ledger.bet()))
+            in_flight.append((following, end, ledger.bet()))
     return blocks
 
 
 def optimum(table: Table, price: Callable[[Spent], float] = lambda spent: spent.cost) -> Spent:
-    """The best that anyone could do who knows the table beforehand. price: what it keeps least.
+    """Return the minimum of `price` for a reader that knows the table in advance.
 
-    By dynamic programming from the end: from the first item of each collection, the best page that
-    ends on the first item of some later collection (then hops), or that reads on to the end.
+    This is dynamic programming from the end: from the first item of each collection, the best page
+    ends on the first item of a later collection, followed by a hop, or reads to the end.
     """
     best = [Spent(0, 0, 0.0)] * (table.keys + 1)
     for number in range(table.keys - 1, -1, -1):
@@ -208,14 +203,13 @@ def optimum(table: Table, price: Callable[[Spent], float] = lambda spent: spent.
 
 
 def best_online(collections: Sequence[Sequence[int]]) -> Spent:
-    """Return the least cost of the whole table for a reader that knows everything except the order.
+    """Return the least cost of a table for a reader that knows everything except the order.
 
-    Its collections are in random order, as hashing makes it, so each page after a hop meets the
-    same distribution of what follows: whatever a reader has learned, a page with some Limit costs
-    E[cost] and covers E[keys] on average. No sequence of Limits can then pay less for each key than
-    the one Limit with the least E[cost] / E[keys]. Both means are taken over up to 1,000 of the
-    collections; the table is followed by itself, so that its end cuts no page short. Limits from
-    100 on are tried in steps of 2 %.
+    Hashing puts the collections into random order, so each page after a hop has the same
+    distribution: a page with a certain Limit costs E[cost] and covers E[keys] on average, whatever
+    the reader has learned. So no sequence of Limits costs less per key than the one Limit with the
+    least E[cost] / E[keys]. Both are means over up to 1,000 of the collections. The table is
+    repeated once, so that its end shortens no page. Limits from 100 on are tried in steps of 2 %.
     """
     table = Table([*collections, *collections])
     key_count = len(collections)
@@ -229,7 +223,7 @@ def best_online(collections: Sequence[Sequence[int]]) -> Spent:
             table.collection_of[end - 1] + 1 - table.collection_of[begin]
             for begin, end in zip(starts, ends, strict=True)
         )
-        pages = key_count / keys  # of the whole table, for each of these
+        pages = key_count / keys  # pages of the whole table for each page here
         spent = Spent(
             round(pages * sum(map(blocks_of, sizes))),
             round(pages * len(starts)),
@@ -238,7 +232,7 @@ def best_online(collections: Sequence[Sequence[int]]) -> Spent:
         if best is None or spent.cost < best.cost:
             best = spent
         if all(end - begin < limit for begin, end in zip(starts, ends, strict=True)):
-            break  # all pages end at 1 MB, whatever the Limit
+            break  # all pages end at 1 MB with any larger Limit
         limit += max(1, limit // 50)
     assert best is not None
     return best

@@ -1,6 +1,6 @@
-"""A first use of an installed command, against the stand-in: versions, keys, a plan, an error.
+"""A smoke test of an installed command with the stand-in: version, help, keys, a plan, an error.
 
-python -m testing.smoke COMMAND     with the command by its path, of any environment
+python -m testing.smoke COMMAND     with the path of a command of any environment
 """
 
 import subprocess
@@ -18,41 +18,40 @@ SECONDS = 60
 def smoke(
     command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Raises AssertionError for an answer that is not as it should be.
+    """Run the command, and raise AssertionError for a wrong answer.
 
-    The command runs in the folder, with an empty PATH: it may need neither Java nor Node.
+    The command runs in the folder with an empty PATH, because it must need neither Java nor Node.
     """
-    around = {"PATH": "", "HOME": str(folder), **(environment or {})}
+    variables = {"PATH": "", "HOME": str(folder), **(environment or {})}
 
-    def said(*arguments: str, status: int = 0) -> str:
-        done = subprocess.run(
+    def output(*arguments: str, status: int = 0) -> str:
+        result = subprocess.run(
             [*command, *arguments],
             cwd=folder,
-            env=around,
+            env=variables,
             capture_output=True,
             text=True,
             timeout=SECONDS,
             check=False,
         )
-        assert done.returncode == status, f"{arguments} ended with {done.returncode}: {done.stderr}"
-        return done.stdout + done.stderr * (status != 0)
+        status_line = f"{arguments} ended with {result.returncode}: {result.stderr}"
+        assert result.returncode == status, status_line
+        return result.stdout + result.stderr * (status != 0)
 
-    assert said("--version").startswith("keyhop ")
-    for help_of in (("keys",), ("index", "build"), ("shards", "list")):
-        assert "TABLE" in said(*help_of, "--help")
+    assert output("--version").startswith("keyhop ")
+    for subcommand in (("keys",), ("index", "build"), ("shards", "list")):
+        assert "TABLE" in output(*subcommand, "--help")
     with running() as stand_in:
-        there = ("--endpoint-url", stand_in.url)
+        endpoint = ("--endpoint-url", stand_in.url)
         keys = Database("stand_in", stand_in.url).collections("Orders", [3, 1, 4, 1, 5] * 10)
-        listed = said("keys", "Orders", "--quiet", *there).splitlines()
+        listed = output("keys", "Orders", "--quiet", *endpoint).splitlines()
         assert sorted(listed) == sorted(keys)
-        assert "distinct partition keys" in said("keys", "Orders", "--dry-run", *there)
-        assert "There is no table 'Missing'" in said("keys", "Missing", *there, status=2)
+        assert "distinct partition keys" in output("keys", "Orders", "--dry-run", *endpoint)
+        assert "There is no table 'Missing'" in output("keys", "Missing", *endpoint, status=2)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         command, *more = sys.argv[1:]
         smoke([str(Path(command).absolute()), *more], Path(folder))
-    print(
-        f"{' '.join(sys.argv[1:])}: version, help, keys, a plan and an error are as they should be"
-    )
+    print(f"{' '.join(sys.argv[1:])}: version, help, keys, a plan and an error are correct")

@@ -1,4 +1,4 @@
-"""botocore's own validator, which production leaves out, over what the short way sends."""
+"""botocore's validator, applied to the requests that production sends without validation."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,7 +10,7 @@ from botocore.validate import ParamValidator
 
 
 def problems_of(operation: str, parameters: Mapping[str, Any]) -> str:
-    """What botocore finds wrong with a DynamoDB request, by the service model; else nothing."""
+    """Return the problems of a DynamoDB request by the service model, or an empty text."""
     shape = _dynamodb().operation_model(operation).input_shape
     report = ParamValidator().validate(parameters, shape)
     return str(report.generate_report())

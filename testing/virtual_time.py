@@ -1,15 +1,14 @@
-"""A clock for threads, whose time advances only when all of them sleep: nothing waits in earnest.
+"""A clock for threads whose time advances only when all of them sleep, without real waiting.
 
-It is a discrete-event simulation of real threads and real requests: `run` gives each function a
-thread, of which one is awake at a time (or, with `together`, all that wake at the same moment).
-When it sleeps or ends, the next sleeper is woken, and the clock is set to the moment it slept for.
-What threads do meanwhile takes no time, on a fast machine or a slow one, and their turns are the
-same in each run.
+It is a discrete-event simulation of real threads and real requests: `run` starts a thread for each
+function, of which one is awake at a time (or, with `together`, all that wake at the same time).
+When it sleeps or ends, the next sleeper wakes, and the clock is set to its time. Other work takes
+no time, on a fast machine or a slow one, and the order of turns is the same in each run.
 
-Threads that the clock does not know, such as a pool's, may sleep in it as well. And a thread may
-wait outside of it, for a lock or a pool, with those that it waits for asleep: then nobody moves.
-`run` looks for that, and wakes the next sleeper once no thread of the process has moved for some
-looks; one that waits for an answer from a socket, or for the processor, counts as moving.
+Threads that the clock does not know, such as those of a pool, may sleep in it, too. A thread may
+also wait outside the clock, for a lock or a pool, while the threads that it waits for are asleep:
+then no thread moves. `run` detects this, and wakes the next sleeper after no thread of the process
+has moved for several checks. A thread that waits for a socket or the processor counts as moving.
 """
 
 import gc
@@ -32,16 +31,16 @@ T = TypeVar("T")
 EPOCH = 1_800_000_000.0
 LOOK_SECONDS = 0.005
 POLL_SECONDS = 0.004
-"""Of the clock's own time."""
+"""The interval, in the clock's time, at which a thread checks whether a job is done."""
 STILL_LOOKS = 5
 _ON_THE_NETWORK = ("socket.py", "ssl.py", "selectors.py", "http/client.py", "urllib3/")
 _SERVERS = ("process_request_thread", "serve_forever")
-_AT_WORK = ("R", "D")
-"""As /proc has it: running or ready to run; waiting for a disk."""
+_BUSY_STATES = ("R", "D")
+"""States in /proc: running or ready to run, and waiting for a disk."""
 
 
 class JumpingClock:
-    """For a single thread: time that jumps ahead instead of being waited for."""
+    """A clock for a single thread, whose sleeps return at once."""
 
     def __init__(self, begin: float = EPOCH) -> None:
         self.begin, self.now = begin, 0.0
@@ -57,12 +56,12 @@ class JumpingClock:
 
 
 class Stopped(BaseException):
-    """Another function of the same run has failed."""
+    """Raised in a thread after another function of the same run has failed."""
 
 
 @dataclass(slots=True)
 class _Nap:
-    """member: whether the sleeper is one of the clock's own."""
+    """A thread's sleep; `member` says whether the clock knows the thread."""
 
     member: bool
     ident: int = 0
@@ -70,9 +69,15 @@ class _Nap:
 
 
 class VirtualClock:
-    """now: epoch seconds to begin with. together: all that wake at one moment run at once."""
+    """A clock for threads."""
 
     def __init__(self, now: float = EPOCH, *, together: bool = False) -> None:
+        """Create a clock.
+
+        Args:
+            now: The first moment, in epoch seconds.
+            together: Whether all threads that wake at the same moment run at once.
+        """
         self._now = now
         self._together = together
         self._lock = Lock()
@@ -84,15 +89,13 @@ class VirtualClock:
         self._error: BaseException | None = None
 
     def monotonic(self) -> float:
-        """Seconds."""
         return self._now
 
     def time(self) -> float:
-        """Epoch seconds."""
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        """Return at the moment that is `seconds` from now. Raises Stopped."""
+        """Sleep in the clock's time. Raise Stopped if another function has failed."""
         if seconds < 0:
             raise ValueError("a sleep's length must not be negative")
         with self._lock:
@@ -106,19 +109,19 @@ class VirtualClock:
 
     @contextmanager
     def worker(self) -> Iterator[None]:
-        """Time stands still in this block, but for the thread's own sleeps."""
+        """Stop the time in this block, except in the thread's sleeps."""
         with self._lock:
-            known = get_ident() in self._members
+            is_member = get_ident() in self._members
             self._members.add(get_ident())
-            self._awake += not known
+            self._awake += not is_member
         try:
             yield
         finally:
-            if not known:
+            if not is_member:
                 self._retire()
 
     def run(self, functions: Sequence[Callable[[], T]]) -> list[T]:
-        """What the functions return, each in its thread; the first error of any ends all."""
+        """Run each function in a thread, and return the results. The first error ends all."""
         results: dict[int, T] = {}
         naps = [_Nap(member=True) for _ in functions]
 
@@ -176,13 +179,13 @@ class VirtualClock:
                 self._wake_one()
 
     def _wake_next(self) -> None:
-        """Whose turn it is, if nobody is awake."""
+        """Wake the next thread, if none is awake."""
         while self._awake == 0 and self._naps:
             self._now = max(self._now, self._naps[0][0])
             self._wake_one()
             while self._together and self._naps and self._naps[0][0] <= self._now:
                 self._wake_one()
-            if self._watched:  # a stranger's turn may not be counted; the watch sees its end
+            if self._watched:  # an unknown thread is not counted; `_watch` detects its end
                 return
 
     def _wake_one(self) -> None:
@@ -192,24 +195,24 @@ class VirtualClock:
         nap.over.set()
 
     def _watch(self, threads: Sequence[Thread]) -> None:
-        """Until all have ended."""
-        seen: object = None
+        """Wait until all threads have ended, and wake sleepers when no thread moves."""
+        previous: object = None
         still = turns = 0
         while any(thread.is_alive() for thread in threads):
             time.sleep(LOOK_SECONDS)
             with self._lock:
                 if turns != self._turns or not self._naps:
-                    seen, still, turns = None, 0, self._turns
+                    previous, still, turns = None, 0, self._turns
                     continue
-                here = self._positions()
-                still = still + 1 if here is not None and here == seen else 0
-                seen = here
+                positions = self._positions()
+                still = still + 1 if positions is not None and positions == previous else 0
+                previous = positions
                 if still >= STILL_LOOKS and not _others_run():
                     self._now = max(self._now, self._naps[0][0])
                     self._wake_one()
 
     def _positions(self) -> dict[int, tuple[int, int, float]] | None:
-        """Where each thread is that does not sleep here; None if one waits for an answer."""
+        """Return the position of each thread that is not asleep; None if one awaits an answer."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         asleep = {nap.ident for _, _, nap in self._naps} | {get_ident()}
         places: dict[int, tuple[int, int, float]] = {}
@@ -223,7 +226,7 @@ class VirtualClock:
 
 
 def _frames() -> dict[int, FrameType]:
-    """Where all threads are. A garbage collection meanwhile may hang Python 3.11 (gh-106883)."""
+    """Return the frames of all threads, without garbage collection, which may hang (gh-106883)."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -234,27 +237,29 @@ def _frames() -> dict[int, FrameType]:
 
 
 def _others_run() -> bool:
-    """Whether another thread of the process has the processor, or waits for it; False where the
-    system does not tell. On a busy machine one that could go on may stand still for seconds.
+    """Return whether another thread of the process uses the processor or waits for it.
+
+    On a busy machine, a thread that is ready may wait for seconds. Return False if the system does
+    not report states.
     """
-    own = str(get_native_id())
+    own_task = str(get_native_id())
     with suppress(OSError):
         for task in Path("/proc/self/task").iterdir():
-            with suppress(OSError):  # it has ended meanwhile
+            with suppress(OSError):  # the thread has ended
                 state = (task / "stat").read_text().rpartition(")")[2].split()[0]
-                if task.name != own and state in _AT_WORK:
+                if task.name != own_task and state in _BUSY_STATES:
                     return True
     return False
 
 
 def _cpu_seconds(ident: int) -> float:
-    """What a thread has used; 0 where the system does not tell. It lives, as it has a frame."""
+    """Return the processor time of a running thread, or 0 if the system does not report it."""
     clock_of = getattr(time, "pthread_getcpuclockid", None)
     return 0.0 if clock_of is None else time.clock_gettime(clock_of(ident))
 
 
 class _Job(Future[Any]):
-    """What a job comes to; who waits for it sleeps in the clock."""
+    """The future of a job; threads that wait for it sleep in the clock."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
@@ -274,30 +279,32 @@ class _Job(Future[Any]):
 
 
 class Pool(Executor):
-    """In place of a ThreadPoolExecutor: its jobs, and who waits for them, live in the clock.
+    """A substitute for ThreadPoolExecutor, whose jobs and waiting threads use the clock.
 
-    Each job has a thread at once. `partial(Pool, clock)` can stand for the class.
+    Each job gets a thread immediately. `partial(Pool, clock)` can replace the class.
     """
 
-    def __init__(self, clock: VirtualClock, *given: object) -> None:
+    def __init__(self, clock: VirtualClock, *arguments: object) -> None:
         self._clock = clock
         self._jobs: list[_Job] = []
 
-    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        job, begun = _Job(self._clock), Event()
+    def submit(
+        self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any
+    ) -> Future[Any]:
+        job, has_started = _Job(self._clock), Event()
 
         def work() -> None:
             with self._clock.worker():
-                begun.set()
+                has_started.set()
                 try:
                     self._clock.sleep(0)
-                    job.set_result(function(*given, **named))
+                    job.set_result(function(*arguments, **keywords))
                 except BaseException as error:
                     job.set_exception(error)
 
         Thread(target=work, daemon=True).start()
-        begun.wait()
-        self._jobs = [*(one for one in self._jobs if not one.done()), job]
+        has_started.wait()
+        self._jobs = [*(each for each in self._jobs if not each.done()), job]
         return job
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What explorers share: all worlds that can be reached, each looked at once."""
+"""The search that all explorers share: it visits each reachable world once."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import takewhile
@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 W = TypeVar("W", bound=Hashable)
 
 MOST_WORLDS = 5_000_000
-"""Of one scenario: more are a scenario to be made smaller."""
+"""The maximum for one scenario; a scenario with more should be made smaller."""
 
 
 class Numbers:
-    """A number for each value, and back: so that worlds are small, and equal quickly."""
+    """A two-way map of values to numbers, which make worlds small and quick to compare."""
 
     def __init__(self) -> None:
         self.of: dict[Hashable, int] = {}
@@ -25,23 +25,25 @@ class Numbers:
         return number
 
 
-def reachable(first: W, nexts: Callable[[W], Iterable[W]], most: int = MOST_WORLDS) -> Iterator[W]:
-    """Return each world that can come of the first one, once. nexts: those that are a step away."""
-    seen, waiting = {first}, [first]
+def reachable(
+    first: W, nexts: Callable[[W], Iterable[W]], maximum: int = MOST_WORLDS
+) -> Iterator[W]:
+    """Yield each world that is reachable from the first one, once. nexts: those a step away."""
+    visited, waiting = {first}, [first]
     while waiting:
-        here = waiting.pop()
-        yield here
-        for there in nexts(here):
-            if there not in seen:
-                seen.add(there)
-                waiting.append(there)
-        assert len(seen) <= most, "the scenario is too large"
+        world = waiting.pop()
+        yield world
+        for neighbour in nexts(world):
+            if neighbour not in visited:
+                visited.add(neighbour)
+                waiting.append(neighbour)
+        assert len(visited) <= maximum, "the scenario is too large"
 
 
 def explored(
     first: W, nexts: Callable[[W], Iterable[W]], is_right: Callable[[W], bool]
 ) -> tuple[int, W | None]:
-    """How many worlds there are, and one that is wrong; None if none is."""
+    """Return the number of worlds that were visited, and one that is wrong, or None."""
     for count, world in enumerate(reachable(first, nexts), 1):
         if not is_right(world):
             return count, world
@@ -49,26 +51,26 @@ def explored(
 
 
 def with_broken(
-    first: W, steps: Callable[[W], Iterable[tuple[Any, bool]]], most: int
+    first: W, steps: Callable[[W], Iterable[tuple[Any, bool]]], maximum: int
 ) -> tuple[int, list[Any]]:
-    """How many worlds there are, and some in which a promise is broken, from which nobody goes on.
+    """Return the number of worlds, and some that break a promise, which are not explored further.
 
-    steps: the worlds that are a step away, and whether all promises are kept in them; for one in
-    which one is broken, a text may stand.
+    steps: yields each world a step away, and whether it keeps all promises. Instead of a world that
+    breaks one, it may yield a text.
     """
     broken: list[Any] = []
 
     def nexts(world: W) -> Iterator[W]:
-        for there, is_right in steps(world):
+        for neighbour, is_right in steps(world):
             if is_right:
-                yield there
+                yield neighbour
             else:
-                broken.append(there)
+                broken.append(neighbour)
 
-    some = takewhile(lambda _: len(broken) < 20, reachable(first, nexts, most))
+    some = takewhile(lambda _: len(broken) < 20, reachable(first, nexts, maximum))
     return sum(1 for _ in some), broken
 
 
 def with_more(values: tuple[int, ...], more: int) -> tuple[int, ...]:
-    """Sorted, as what is alike has no order."""
+    """Return the values with one more; they are sorted, because their order has no meaning."""
     return tuple(sorted((*values, more)))

@@ -1,7 +1,7 @@
-"""What IAM would decide, by npm's iam-simulate: a process of node that answers line by line.
+"""The decisions of IAM as npm's iam-simulate makes them, in a node process that answers by line.
 
-iam-simulate is AGPL-3.0. It is a tool of the tests, set up apart from everything else (`make test`,
-into .cache/iam), and no part of what is shipped or deployed. Some 3 ms a question.
+The licence of iam-simulate is AGPL-3.0. Only tests use it: `make test` installs it separately, into
+.cache/iam, and it is not part of the package or of a deployment. A decision takes about 3 ms.
 """
 
 import json
@@ -29,20 +29,23 @@ KEY_POLICY = {
         }
     ],
 }
-"""As KMS itself makes it: the account's policies decide. Without any, they do not count."""
+"""The default key policy of KMS, which lets the account's policies decide."""
 
 LIKE = "states:DescribeStateMachine"
 JUDGED_LIKE = {"states:SendTaskSuccess": LIKE, "states:SendTaskFailure": LIKE}
-"""Of these the reference that iam-simulate goes by says that they know no resources. The service
-checks the ARN of the task's state machine (aws-cdk, pull request 8486; its grantTaskResponse names
-that). So they are judged as one that does, which nobody here has."""
+"""Actions that are judged like another one, because the reference of iam-simulate is wrong.
+
+It says that they have no resources, but the service checks the ARN of the task's state machine
+(aws-cdk, pull request 8486; grantTaskResponse). The substitute has resources, and no role here has
+its permission.
+"""
 
 Statement = Mapping[str, Any]
 
 
 @dataclass(frozen=True, order=True)
 class Call:
-    """A request of a role. context: values by condition key, as JSON: so calls can be in a set."""
+    """A request of a role. The context, values by condition key, is JSON to be hashable."""
 
     caller: str
     action: str
@@ -51,14 +54,19 @@ class Call:
 
     @classmethod
     def of(cls, caller: str, action: str, resource: str, **context: Any) -> "Call":
-        """context: with `__` for the colon of a key; None for one that the request has not."""
-        given = {key.replace("__", ":"): v for key, v in context.items() if v is not None}
-        return cls(caller, action, resource, json.dumps(given, sort_keys=True))
+        """Return a call; a context key has `__` for its colon, and None stands for no value."""
+        values = {key.replace("__", ":"): v for key, v in context.items() if v is not None}
+        return cls(caller, action, resource, json.dumps(values, sort_keys=True))
 
 
 @dataclass(frozen=True)
 class Decision:
-    """by: the Sids of the statements that allow it. ignored: condition keys that it has not."""
+    """A decision about a call.
+
+    Attributes:
+        by: The Sids of the statements that allow it.
+        ignored: The condition keys that the call does not have.
+    """
 
     allowed: bool
     by: tuple[str, ...]
@@ -66,11 +74,11 @@ class Decision:
 
 
 class NotAsked(AssertionError):
-    """Nobody can ask this: there is no such action, or it knows no such resource."""
+    """The action does not exist, or does not have such a resource."""
 
 
 class Simulator:
-    """One process for all questions; it ends with this one, whose end closes its input."""
+    """A node process for all decisions; it ends with this process, which closes its input."""
 
     def __init__(self) -> None:
         if not (SET_UP / ".ready").exists():
@@ -84,21 +92,20 @@ class Simulator:
         )
 
     def decide(self, statements: Sequence[Statement], call: Call) -> Decision:
-        """Whether the statements of the caller's role allow it; raises NotAsked.
+        """Decide whether the statements of the caller's role allow a call. Raise NotAsked.
 
-        Of a resource of another account it says what the role's own side says: the other one's
-        policy is not known here.
+        For a resource of another account, the decision is that of the role's account only.
 
-        A call of the resource `*` names no resource, so only statements on `*` allow it. Without
-        this rule iam-simulate allows it if any resource of the action's kind is allowed.
+        A call with the resource `*` names no resource, so only statements on `*` allow it. Without
+        this rule, iam-simulate allows it if any resource of the action's kind is allowed.
         """
         if call.resource == "*":
-            statements = [one for one in statements if "*" in one["Resource"]]
+            statements = [each for each in statements if "*" in each["Resource"]]
         action = JUDGED_LIKE.get(call.action, call.action)
-        about = [  # the others neither allow nor deny it, and take long to judge
-            one
-            for one in map(_read, statements)
-            if any(each == action or "*" in each for each in one["Action"])
+        relevant = [  # the others neither allow nor deny it, and would cost time
+            statement
+            for statement in map(_read, statements)
+            if any(each == action or "*" in each for each in statement["Action"])
         ]
         simulation: dict[str, Any] = {
             "request": {
@@ -110,7 +117,7 @@ class Simulator:
             "identityPolicies": [
                 {
                     "name": "role",
-                    "policy": {"Version": "2012-10-17", "Statement": about},
+                    "policy": {"Version": "2012-10-17", "Statement": relevant},
                 }
             ],
             "serviceControlPolicies": [],
@@ -133,12 +140,12 @@ class Simulator:
 
 
 def _read(statement: Statement) -> dict[str, Any]:
-    """A statement as it is judged."""
+    """Return a statement with the substitutes of JUDGED_LIKE."""
     actions = [JUDGED_LIKE.get(action, action) for action in statement["Action"]]
     return {**statement, "Action": actions}
 
 
 @cache
 def simulator() -> Simulator:
-    """The one of this process."""
+    """Return the simulator of this process."""
     return Simulator()

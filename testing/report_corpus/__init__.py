@@ -1,1 +1,1 @@
-"""Tables with known faults, without any, and with what only looks like one; what a report says."""
+"""Tables with known faults, without faults, and with apparent faults, to measure the report."""

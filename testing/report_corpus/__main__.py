@@ -1,4 +1,4 @@
-"""Runs the report on each table of a part of the corpus, and prints the confusion matrix.
+"""Run the report on each table of a part of the corpus, and print the confusion matrix.
 
 python -m testing.report_corpus [--only PART] [--named TEXT] [--write]
 """
@@ -29,7 +29,7 @@ def main() -> int:
     cases = [case for case in every(options.only) if options.named in case.name]
     began = time.monotonic()
     result = run(cases)
-    print(told(result))
+    print(summary(result))
     print(f"{len(cases)} tables in {time.monotonic() - began:.0f} s")
     if options.write:
         figures = json.loads(JSON.read_bytes())
@@ -51,9 +51,10 @@ def _settled(part: str, result: Result) -> dict[str, Any]:
     return {"settled": Matrix.of([settled(result.verdicts, json.loads(file.read_bytes()))]).counts}
 
 
-def told(result: Result) -> str:
-    """What went wrong, and the sums."""
-    lines = [str(one) for one in result.verdicts if one.outcome not in ("found", "allowed")]
+def summary(result: Result) -> str:
+    """Return the wrong verdicts, the failures and the counts."""
+    outcomes = ("missed", "unknown", "false")
+    lines = [str(verdict) for verdict in result.verdicts if verdict.outcome in outcomes]
     lines += [f"failed  {name}: {error!r}" for name, error in result.failures.items()]
     lines.append(f"{'rule':6} planted found missed unknown false allowed")
     for rule, row in result.matrix.to_json()["rules"].items():

@@ -1,7 +1,8 @@
-"""How a table of the corpus is declared: its data, what is seen of it, and what a report must say.
+"""The declaration of a table of the corpus: its data, its traffic, and the expected findings.
 
-Times are seconds before `now`, the moment of the report. Attribute values are plain Python values;
-`typed` writes them as DynamoDB's JSON. All chance comes from the `Random` of the case's name.
+Times are seconds before `now`, the time of the report. Attribute values are plain Python values;
+`typed` converts them to DynamoDB's JSON. All random numbers come from a `Random` that is seeded
+with the case's name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +14,7 @@ from zlib import crc32
 
 Item = dict[str, Any]
 Rule = tuple[str, str]
-"""Id and target: ("A9", "byStatus"), ("A1", "") for the table itself."""
+"""A rule's id and target, such as ("A9", "byStatus"); ("A1", "") for the table itself."""
 
 Kind = Literal["planted", "clean", "decoy", "real"]
 DAY = 86_400.0
@@ -31,7 +32,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Key attributes as "name" or "name:N"; those of indexes too."""
+    """The keys of a table and its indexes; an attribute is written as "name" or "name:N"."""
 
     partition: str = "pk"
     sort: str | None = None
@@ -41,9 +42,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One record of the stream. ago: seconds before now. old, new: images, None if there is none.
-    Its shard is that of its partition key.
-    """
+    """A record in the shard of its partition key, with its old and new images (or None)."""
 
     ago: float
     old: Item | None
@@ -58,16 +57,19 @@ SHARDS = 6
 
 
 def shard_of(partition: Any) -> int:
-    """Of the stream, where a partition key's records are: one shard has a range of hashes."""
+    """Return the shard of the stream with the records of a partition key."""
     return crc32(str(partition).encode()) % SHARDS
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of CloudWatch's AWS/DynamoDB over the last `days`, as a sum (or samples) a minute.
+    """A metric of CloudWatch's AWS/DynamoDB over the last `days`, as a sum (or samples) per minute.
 
-    per_minute: of a busy minute. busy: which minutes of a day are, as [first, last). ago: only
-    within the last so many seconds.
+    Attributes:
+        per_minute: The value in a busy minute.
+        busy: The busy minutes of a day, as [first, last).
+        since: The age of the last data point in seconds.
+        every_days: The interval in days between days with data.
     """
 
     name: str
@@ -77,15 +79,14 @@ class Metric:
     busy: tuple[int, int] = (0, 1440)
     days: float = 14.0
     since: float = 0.0
-    """The last data point is so many seconds old."""
     every_days: int = 1
-    """Only on every so-manieth day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contributor:
-    """A key of Contributor Insights with the units of its minutes. kind: PKC, PKT, SKC, SKT as in
-    the rules' names. minutes: how many it lasted.
+    """A key of Contributor Insights, with its units per minute over so many minutes.
+
+    The kind is that in the names of the rules: PKC, PKT, SKC or SKT.
     """
 
     kind: Literal["PKC", "PKT", "SKC", "SKT"]
@@ -97,19 +98,24 @@ class Contributor:
 
 
 Application = Callable[[Any, str, Random], None]
-"""The user's application: takes a boto3 client and the table's name, and works; the request
-sampler watches it."""
+"""The user's application, which gets a boto3 client and the table's name.
+
+The request sampler observes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One table of the corpus.
+    """A table of the corpus.
 
-    found: what a report must find. allowed: what it may find, up to `low`, with the reason.
-    traps: what a decoy tempts it to find, with the reason that it is wrong (any finding that is
-    neither in found nor in allowed is false; these are named for the matrix). known_code: files of
-    the user's code. overlay: fields laid over DescribeTable's answer. virtual: the table is served
-    by the stand-in, which makes its items as they are read.
+    Any finding that is neither in `found` nor in `allowed` is false.
+
+    Attributes:
+        found: The rules that a report must find.
+        allowed: The rules that it may find, up to `low`, each with the reason.
+        traps: The rules that a decoy tempts it to find, each with the reason why that is wrong.
+        code: The files of the user's code.
+        overlay: Fields to add to the answer of DescribeTable.
+        virtual: The collections of a table in the stand-in, which generates items on demand.
     """
 
     name: str
@@ -134,12 +140,12 @@ class Case:
 
 
 def rules(*names: str) -> frozenset[Rule]:
-    """ "A9 byStatus" is rule A9 of the index byStatus; "A1" is rule A1 of the table."""
-    return frozenset((one.partition(" ")[0], one.partition(" ")[2]) for one in names)
+    """Return the rules; "A9 byStatus" is A9 of the index byStatus, and "A1" is A1 of the table."""
+    return frozenset((name.partition(" ")[0], name.partition(" ")[2]) for name in names)
 
 
 def typed(value: Any) -> dict[str, Any]:
-    """A plain value as DynamoDB's JSON."""
+    """Return a plain value as DynamoDB's JSON."""
     match value:
         case bool():
             return {"BOOL": value}
@@ -152,9 +158,9 @@ def typed(value: Any) -> dict[str, Any]:
         case bytes():
             return {"B": value}
         case list() | tuple():
-            return {"L": [typed(one) for one in value]}
+            return {"L": [typed(member) for member in value]}
         case dict():
-            return {"M": {name: typed(one) for name, one in value.items()}}
+            return {"M": item_json(value)}
         case set() | frozenset():
             return {"SS": sorted(value)}
     raise TypeError(type(value))
@@ -165,14 +171,14 @@ def item_json(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 ALL: dict[str, Case] = {}
-"""By name; filled as the modules of tables/ are imported."""
+"""The cases by name; the modules of tables/ add theirs when they are imported."""
 
 
 def case(name: str, kind: Kind, schema: Schema, **more: Any) -> Case:
-    """Declare a table. found: as strings, see `rules`; traps: by such strings."""
+    """Declare a table; `found` and the keys of `traps` are strings for `rules`."""
     more["found"] = rules(*more.get("found", ()))
     more["traps"] = {
-        next(iter(rules(named))): reason for named, reason in more.get("traps", {}).items()
+        next(iter(rules(text))): reason for text, reason in more.get("traps", {}).items()
     }
     if name in ALL:
         raise ValueError(f"{name} is declared twice")
@@ -183,7 +189,7 @@ def case(name: str, kind: Kind, schema: Schema, **more: Any) -> Case:
 def table(
     name: str, kind: Kind, schema: Schema, **more: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a table whose items the decorated function makes."""
+    """Declare a table whose items the decorated function returns."""
 
     def declare(items: Callable[..., Any]) -> Callable[..., Any]:
         case(name, kind, schema, items=items, **more)
@@ -192,7 +198,7 @@ def table(
     return declare
 
 
-# Fields that are laid over DescribeTable's answer
+# Fields to add to the answer of DescribeTable
 
 
 def provisioned(reads: int, writes: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Tables that are declared by their Facts: thresholds from both sides, and sizes nobody can load.
+"""Tables that are declared by their Facts: both sides of thresholds, and sizes too large to load.
 
-Each changes an ordinary table, of which all sources have spoken and none has anything against it.
+Each is a change of an ordinary table, on which all sources report and none reports a fault.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ def share(value: float, low: float, high: float, n: int = 400) -> Estimate:
 
 
 def about(value: float, within: float = 0.05, n: int = 400) -> Estimate:
-    """A figure that is known to a share of itself."""
+    """Return an estimate with a relative error."""
     return share(value, value * (1 - within), value * (1 + within), n)
 
 
@@ -152,7 +152,7 @@ def gsi(name: str, partition: str = "status", items: int = ITEMS, **more: Any) -
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """facts, and what is to be said: found, clear, and neither of them. at_least: a severity."""
+    """Facts, with the expected status and severity of rules."""
 
     facts: Facts
     found: tuple[str, ...] = ()
@@ -182,26 +182,26 @@ def throttled(way: str, cause: str, target: str = "", ago: float = 60.0) -> dict
     return {**METRICS.throttles, (way, cause, target): Throttles(500, NOW - ago)}
 
 
-def with_collection(held: float, size: float, **table: Any) -> Facts:
-    """A table with one large collection, and an LSI of a tenth of its bytes."""
-    most = Collection("big", about(held), about(size), by="GSI byCity")
+def with_collection(length: float, size: float, **table: Any) -> Facts:
+    """Return a table with one large collection, and an LSI of a tenth of its bytes."""
+    largest = Collection("big", about(length), about(size), by="GSI byCity")
     lsi = gsi("byName", "pk", kind="LSI", sort="label", bytes=int(ITEMS * 500 * 0.1))
     return replace(
         ORDINARY,
         table=replace(TABLE, indexes=(lsi,), **table),
-        sample=replace(SAMPLE, top=(most, *SAMPLE.top), biased=("GSI byCity",)),
+        sample=replace(SAMPLE, top=(largest, *SAMPLE.top), biased=("GSI byCity",)),
     )
 
 
-def asked(*shapes: RequestShape) -> Facts:
+def with_requests(*shapes: RequestShape) -> Facts:
     return replace(ORDINARY, requests=replace(REQUESTS, shapes=shapes))
 
 
-def with_index(name: str, partition: str, seen: IndexSample, items: int = ITEMS) -> Facts:
+def with_index(name: str, partition: str, index_sample: IndexSample, items: int = ITEMS) -> Facts:
     return replace(
         ORDINARY,
         table=replace(TABLE, indexes=(gsi(name, partition, items),)),
-        sample=replace(SAMPLE, indexes={name: seen}),
+        sample=replace(SAMPLE, indexes={name: index_sample}),
     )
 
 
@@ -258,10 +258,11 @@ BY_FACTS: dict[str, Declared] = {
         with_metrics(calls={**METRICS.calls, "Scan": 14 * 1_440.0}), ("A4",)
     ),
     "a filter that drops half": Declared(
-        asked(RequestShape("Query", "", ("pk",), ("state",), 500, 5_000, 10_000, 900.0, 0)), ("A5",)
+        with_requests(RequestShape("Query", "", ("pk",), ("state",), 500, 5_000, 10_000, 900.0, 0)),
+        ("A5",),
     ),
     "a filter that drops 4 %": Declared(
-        asked(RequestShape("Query", "", ("pk",), ("state",), 900, 9_600, 10_000, 900.0, 0)),
+        with_requests(RequestShape("Query", "", ("pk",), ("state",), 900, 9_600, 10_000, 900.0, 0)),
         not_found=("A5",),
     ),
     "an LSI and 8.6 GB": Declared(
@@ -345,7 +346,8 @@ BY_FACTS: dict[str, Declared] = {
         clear=("A16",),
     ),
     "all reads consistent": Declared(
-        asked(RequestShape("GetItem", "", ("pk", "sk"), (), 900, 900, 900, 900.0, 900)), ("A17",)
+        with_requests(RequestShape("GetItem", "", ("pk", "sk"), (), 900, 900, 900, 900.0, 900)),
+        ("A17",),
     ),
     "tags, and a third without a type": Declared(
         with_sample(typed=share(0.66, 0.62, 0.70)), ("A18",)

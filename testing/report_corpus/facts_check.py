@@ -1,4 +1,4 @@
-"""What the rules say of tables that are declared by their Facts."""
+"""The check of the findings on tables that are declared by their Facts."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,31 +8,31 @@ from testing.report_corpus.facts_cases import Declared
 
 
 def problems(declared: Declared, findings: Sequence[Finding]) -> Iterable[str]:
-    """Sentences on what is not as it was declared."""
-    said = {f"{one.id} {one.target}".strip(): one for one in findings}
+    """Yield a sentence for each finding that contradicts the declaration."""
+    by_rule = {f"{finding.id} {finding.target}".strip(): finding for finding in findings}
 
     def status(rule: str) -> str:
-        return said[rule].status if rule in said else "nothing"
+        return by_rule[rule].status if rule in by_rule else "nothing"
 
     for rule in declared.found:
         if status(rule) != "found":
-            yield f"{rule} is {status(rule)}, and was to be found"
+            yield f"{rule} is {status(rule)}, and should be found"
     for rule in declared.clear:
         if status(rule) != "clear":
-            yield f"{rule} is {status(rule)}, and was to be clear"
+            yield f"{rule} is {status(rule)}, and should be clear"
     for rule in declared.not_clear:
         if status(rule) == "clear":
-            yield f"{rule} is clear, and nothing excludes its threshold"
+            yield f"{rule} is clear, but its threshold may be exceeded"
     for rule in declared.not_found:
         if status(rule) == "found":
-            yield f"{rule} is found, and nothing speaks for it"
+            yield f"{rule} is found without evidence"
     for rule, severity in declared.severity.items():
-        if rule in said and said[rule].severity != severity:
-            yield f"{rule} is {said[rule].severity}, and was to be {severity}"
-    for rule, finding in said.items():
-        expected = rule in declared.found or rule in declared.severity
-        loud = SEVERITIES.index(finding.severity) <= SEVERITIES.index("medium")
-        if finding.status == "found" and loud and not expected:
+        if rule in by_rule and by_rule[rule].severity != severity:
+            yield f"{rule} is {by_rule[rule].severity}, and should be {severity}"
+    for rule, finding in by_rule.items():
+        is_expected = rule in declared.found or rule in declared.severity
+        is_loud = SEVERITIES.index(finding.severity) <= SEVERITIES.index("medium")
+        if finding.status == "found" and is_loud and not is_expected:
             yield f"{rule} is found, {finding.severity}: {finding.summary}"
         if finding.status == "unknown" and finding.price is None:
-            yield f"{rule} is unknown, and does not say what knowing costs"
+            yield f"{rule} is unknown, without the price of an answer"

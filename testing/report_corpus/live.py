@@ -1,4 +1,4 @@
-"""The report of one table of the corpus, by all of its sources."""
+"""The report on one table of the corpus, with all sources."""
 
 import json
 import time
@@ -22,7 +22,7 @@ from keyhop.report.sources.code import read_code
 from keyhop.report.sources.requests import requests_of
 
 from testing.report_corpus.case import DAY, Case, Item, item_json, typed
-from testing.report_corpus.loading import create, create_virtual, items_of, typed_name
+from testing.report_corpus.loading import create, create_virtual, items_of, key_names, typed_name
 from testing.report_corpus.planted import PlantedStream, cloudwatch_of, described
 from testing.servers import LOCAL_CREDENTIALS, local_client
 from testing.simulation.service import Service
@@ -35,7 +35,7 @@ NOT_ASKED = Absent("it was not asked for", "a flag")
 
 @dataclass(slots=True)
 class World:
-    """Where tables are: DynamoDB Local, and the stand-in for those that nobody loads."""
+    """The databases: DynamoDB Local, and the stand-in for tables that are too large to load."""
 
     local: str
     stand_in: str
@@ -47,13 +47,15 @@ class World:
 
 
 def table_name(case: Case) -> str:
-    """A name that tables may have, from the case's."""
-    letters = (one if one.isascii() and one.isalnum() else "-" for one in case.name.title())
+    """Return a valid table name for a case."""
+    letters = (
+        letter if letter.isascii() and letter.isalnum() else "-" for letter in case.name.title()
+    )
     return "".join(letters)[:80].strip("-")
 
 
 def findings_of(case: Case, world: World) -> list[Finding]:
-    """Makes the table, looks at it, takes it away, and judges."""
+    """Return the findings of a report on the table, which exists during the report only."""
     return judge(facts_of(case, world))
 
 
@@ -78,19 +80,21 @@ def _looked(case: Case, world: World, table: str, plain: Any, items: list[Item])
     connection = connect(Endpoint(url=world.url(case), region="us-east-1"))
     client: Any = described(connection.client, case, table, cloudwatch, now)
     connection = replace(connection, client=client)
-    told, _, looked_up = control_plane.look(connection, table)
-    measured = metrics.look(cloudwatch if case.metrics else NOT_ASKED, told, now, SINCE).facts
+    description, _, looked_up = control_plane.look(connection, table)
+    traffic = cloudwatch if case.metrics else NOT_ASKED
+    measured = metrics.look(traffic, description, now, SINCE).facts
     shower = Shower(looked_up.identity)
     watch = cloudwatch if case.insights else NOT_ASKED
-    contributors = insights.look(watch, connection, told, now, shower.shown).facts
-    held = absence.why_not(measured, now, "throttled" in case.options.get("accept", ()))
+    contributors = insights.look(watch, connection, description, now, shower.shown).facts
+    absent = absence.why_not(measured, now, "throttled" in case.options.get("accept", ()))
+    in_scan_order = _in_scan_order(case, plain, table, items)
     return Facts(
         at=now,
-        table=told,
+        table=description,
         metrics=measured,
         insights=contributors,
-        stream=_streamed(case, told, _in_scan_order(case, plain, table, items), now, shower),
-        sample=held or _sampled(connection, looked_up, case),
+        stream=_streamed(case, description, in_scan_order, now, shower),
+        sample=absent or _sampled(connection, looked_up, case),
         code=read_code(_files(case, table)) if case.code else NOT_ASKED,
         requests=requests,
         peak_writes=case.options.get("peak_writes"),
@@ -100,15 +104,15 @@ def _looked(case: Case, world: World, table: str, plain: Any, items: list[Item])
 def _streamed(
     case: Case, table: TableFacts, items: list[Item], now: float, shower: Shower
 ) -> StreamFacts | Absent:
-    """What a look at the stream says, at once: its clock goes by as often as it waits.
+    """Read the stream with a clock that advances by its waits only.
 
-    items: as a scan meets them, so that their hash places are known.
+    items: The items in the order of a scan, from which their places in the hash space follow.
     """
     if case.stream is None:
         return NOT_ASKED
     client: Any = PlantedStream(case, case.stream(case.chance(), now, items), now)
     name, _ = typed_name(case.schema.partition)
-    keys = dict.fromkeys(_key_text(typed(one[name])) for one in items)
+    keys = dict.fromkeys(_key_text(typed(item[name])) for item in items)
     places = {key: number / len(keys) for number, key in enumerate(keys)}
     waited = [0.0]
 
@@ -128,14 +132,14 @@ def _streamed(
 
 
 def _sampled(connection: Connection, table: Table, case: Case) -> SampleFacts:
-    asked = ReportInput(table=table.name, max_read_units=case.options.get("units", UNITS))
-    request = asked.request(str, {})
+    units = case.options.get("units", UNITS)
+    request = ReportInput(table=table.name, max_read_units=units).request(str, {})
     options = {**request.options, "seed": case.name}
     return sample(connection, table, replace(request, options=options))
 
 
 def _watched(case: Case, world: World, table: str) -> RequestFacts | Absent:
-    """What the request sampler says of the case's application, which works here and now."""
+    """Run the case's application, and return the facts of the request sampler."""
     if case.application is None:
         return NOT_ASKED
     lines: list[str] = []
@@ -152,23 +156,23 @@ def _watched(case: Case, world: World, table: str) -> RequestFacts | Absent:
 
 
 def _files(case: Case, table: str) -> Iterator[tuple[str, str]]:
-    """The code, in which "TABLE" is this table."""
+    """Return the files of the case's code, with the table's name for "TABLE"."""
     return ((name, text.replace("TABLE", table)) for name, text in case.code.items())
 
 
 def _in_scan_order(case: Case, client: Any, table: str, items: list[Item]) -> list[Item]:
-    """A copy by a scan meets items in this order."""
+    """Return the items in the order of a scan, if the case has a stream."""
     if case.stream is None:
         return []
-    names = [typed_name(one)[0] for one in (case.schema.partition, case.schema.sort) if one]
-    by_key = {_key_text(item_json({n: one[n] for n in names})): one for one in items}
+    names = key_names(case.schema)
+    by_key = {_key_text(item_json({name: item[name] for name in names})): item for item in items}
     pages = client.get_paginator("scan").paginate(
         TableName=table,
         ProjectionExpression=",".join(f"#{number}" for number in range(len(names))),
         ExpressionAttributeNames={f"#{number}": name for number, name in enumerate(names)},
     )
-    keys = (_key_text({n: one[n] for n in names}) for page in pages for one in page["Items"])
-    return [by_key[key] for key in keys]
+    keys = [{name: item[name] for name in names} for page in pages for item in page["Items"]]
+    return [by_key[_key_text(key)] for key in keys]
 
 
 def _key_text(typed_key: Mapping[str, Any]) -> str:

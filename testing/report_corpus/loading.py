@@ -1,4 +1,4 @@
-"""A table of the corpus in a local database, and what is seen of it in the fakes of AWS."""
+"""Creation of a table of the corpus in a local database or in the stand-in."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,29 +10,33 @@ from testing.simulation.service import Service
 
 
 def typed_name(declared: str) -> tuple[str, str]:
-    """ "age:N" as ("age", "N")."""
+    """Return the name and the type of "name" or "name:N"; the type is "S" by default."""
     name, _, type_ = declared.partition(":")
     return name, type_ or "S"
 
 
+def key_names(schema: Schema) -> list[str]:
+    """Return the names of the attributes of a table's primary key."""
+    return [typed_name(each)[0] for each in (schema.partition, schema.sort) if each]
+
+
 def table_request(table: str, schema: Schema) -> dict[str, Any]:
-    """As CreateTable takes it."""
+    """Return the parameters of CreateTable."""
     types = dict(
-        typed_name(one)
-        for one in (
+        typed_name(each)
+        for each in (
             schema.partition,
             schema.sort,
             *(name for index in schema.indexes for name in (index.partition, index.sort)),
         )
-        if one is not None
+        if each is not None
     )
-    plain = {name.partition(":")[0]: types[name.partition(":")[0]] for name in types}
     request: dict[str, Any] = {
         "TableName": table,
         "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": _keys(schema.partition, schema.sort),
         "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": type_} for name, type_ in plain.items()
+            {"AttributeName": name, "AttributeType": type_} for name, type_ in types.items()
         ],
     }
     for index in schema.indexes:
@@ -58,18 +62,16 @@ def _keys(partition: str, sort: str | None) -> list[dict[str, str]]:
 
 
 def items_of(case: Case, now: float) -> list[Item]:
-    """All of a case's items, each key once: of equal keys the last counts, as in a table."""
+    """Return the items of a case; as in a table, the last item with a key replaces the others."""
     if case.items is None:
         return []
-    names = [
-        typed_name(one)[0] for one in (case.schema.partition, case.schema.sort) if one is not None
-    ]
+    names = key_names(case.schema)
     rows = case.items(case.chance(), now)
     return list({tuple(row[name] for name in names): row for row in rows}.values())
 
 
 def create(client: Any, table: str, case: Case, items: Iterable[Item]) -> None:
-    """The table, filled, in a local database."""
+    """Create a table in a local database, and load its items."""
     client.create_table(**table_request(table, case.schema))
     while client.describe_table(TableName=table)["Table"]["TableStatus"] != "ACTIVE":
         pass
@@ -77,6 +79,6 @@ def create(client: Any, table: str, case: Case, items: Iterable[Item]) -> None:
 
 
 def create_virtual(service: Service, table: str, case: Case, now: float) -> None:
-    """The table in a stand-in."""
+    """Create a table in a stand-in."""
     request: Mapping[str, Any] = table_request(table, case.schema)
     service.tables[table] = virtual_table(request, case.virtual, now)

@@ -1,4 +1,4 @@
-"""What a report said of the corpus, held against what is there. Pure."""
+"""The comparison of reports on the corpus with the faults that are planted in its tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,37 +14,37 @@ LOW = SEVERITIES.index("low")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a report said of one rule in one table, where that counts. told: its sentence."""
+    """The outcome of one rule in one table, with the sentence of the report."""
 
     case: str
     kind: str
     rule: Rule
     outcome: Outcome
     severity: str = ""
-    told: str = ""
+    sentence: str = ""
     why: str = ""
 
     def __str__(self) -> str:
         rule = " ".join(self.rule).strip()
-        return f"{self.outcome:7} {rule} [{self.severity}] of {self.case!r}: {self.told}"
+        return f"{self.outcome:7} {rule} [{self.severity}] of {self.case!r}: {self.sentence}"
 
 
 def verdicts(case: Case, findings: Sequence[Finding]) -> list[Verdict]:
-    """Of all that was to be found, and all that was.
+    """Return a verdict for each expected finding, and for each finding that was not expected.
 
-    An expected finding counts for its target alone. What is allowed may be found up to low; what
-    was expected to be found and is unknown counts as missed, and is told apart.
+    An expected finding counts for its target only. An allowed finding may have the severity `low`
+    at most. An expected finding that is unknown counts as missed, and has a separate outcome.
     """
-    said: dict[Rule, Finding] = {(one.id, one.target): one for one in findings}
+    by_target: dict[Rule, Finding] = {(finding.id, finding.target): finding for finding in findings}
     result = []
     for rule in sorted(case.found):
-        finding = said.get(rule)
+        finding = by_target.get(rule)
         status = finding.status if finding is not None else "clear"
         outcome: Outcome = (
             "found" if status == "found" else "unknown" if status == "unknown" else "missed"
         )
         result.append(_verdict(case, rule, outcome, finding))
-    for rule, finding in sorted(said.items()):
+    for rule, finding in sorted(by_target.items()):
         if finding.status != "found" or rule in case.found:
             continue
         is_low = SEVERITIES.index(finding.severity) >= LOW
@@ -55,20 +55,20 @@ def verdicts(case: Case, findings: Sequence[Finding]) -> list[Verdict]:
     return result
 
 
-def settled(told: Iterable[Verdict], settlements: Iterable[Mapping[str, str]]) -> list[Verdict]:
-    """Return the verdicts as a third reader has settled those that are not as declared.
+def settled(verdicts: Iterable[Verdict], settlements: Iterable[Mapping[str, str]]) -> list[Verdict]:
+    """Return the verdicts after a third reader has settled those that contradict the declaration.
 
     The reader sees the table, and neither the declaration nor the report. "yes" means that the rule
     applies, "no" that it does not, and "either" that a finding would be neither right nor wrong.
     """
-    by_rule = {(one["table"], one["rule"]): one["verdict"] for one in settlements}
+    answers = {(each["table"], each["rule"]): each["verdict"] for each in settlements}
     result = []
-    for one in told:
-        answer = by_rule.get((one.case, " ".join(one.rule).strip()), "")
-        if one.outcome == "false" and answer in ("yes", "either"):
-            result.append(replace(one, outcome="found" if answer == "yes" else "allowed"))
-        elif one.outcome not in ("missed", "unknown") or answer not in ("no", "either"):
-            result.append(one)
+    for verdict in verdicts:
+        answer = answers.get((verdict.case, " ".join(verdict.rule).strip()), "")
+        if verdict.outcome == "false" and answer in ("yes", "either"):
+            result.append(replace(verdict, outcome="found" if answer == "yes" else "allowed"))
+        elif verdict.outcome not in ("missed", "unknown") or answer not in ("no", "either"):
+            result.append(verdict)
     return result
 
 
@@ -82,7 +82,7 @@ def _verdict(
 
 @dataclass(slots=True)
 class Row:
-    """Of one rule. unknown: of the missed ones, those that were said to be unknown."""
+    """The counts of one rule; `missed` includes `unknown`."""
 
     planted: int = 0
     found: int = 0
@@ -94,7 +94,7 @@ class Row:
 
 @dataclass(slots=True)
 class Matrix:
-    """Sums over all tables. loud: findings at or above medium on clean tables."""
+    """The counts of all tables; `loud` has the medium and high findings on clean tables."""
 
     rows: dict[str, Row] = field(default_factory=dict)
     loud: list[Verdict] = field(default_factory=list)
@@ -105,40 +105,40 @@ class Matrix:
         matrix = cls()
         for verdict_list in tables:
             matrix.tables += 1
-            for one in verdict_list:
-                matrix._count(one)
+            for verdict in verdict_list:
+                matrix._count(verdict)
         return matrix
 
-    def _count(self, one: Verdict) -> None:
-        row = self.rows.setdefault(one.rule[0], Row())
-        if one.outcome in ("found", "missed", "unknown"):
+    def _count(self, verdict: Verdict) -> None:
+        row = self.rows.setdefault(verdict.rule[0], Row())
+        if verdict.outcome in ("found", "missed", "unknown"):
             row.planted += 1
-            row.found += one.outcome == "found"
-            row.missed += one.outcome != "found"
-            row.unknown += one.outcome == "unknown"
-        row.false += one.outcome == "false"
-        row.allowed += one.outcome == "allowed"
-        if one.kind == "clean" and one.severity in ("high", "medium"):
-            self.loud.append(one)
+            row.found += verdict.outcome == "found"
+            row.missed += verdict.outcome != "found"
+            row.unknown += verdict.outcome == "unknown"
+        row.false += verdict.outcome == "false"
+        row.allowed += verdict.outcome == "allowed"
+        if verdict.kind == "clean" and verdict.severity in ("high", "medium"):
+            self.loud.append(verdict)
 
     def _sum(self, name: str) -> int:
         return sum(getattr(row, name) for row in self.rows.values())
 
     @property
     def counts(self) -> dict[str, int]:
-        """What recall and precision are made of."""
+        """The counts from which recall and precision follow."""
         return {name: self._sum(name) for name in ("planted", "found", "false")}
 
     @property
     def recall(self) -> float:
-        """Of what was planted, the share that was found."""
+        """The share of planted faults that were found."""
         return self._sum("found") / max(1, self._sum("planted"))
 
     @property
     def precision(self) -> float:
-        """Of what was found, and is not allowed either way, the share that was planted."""
-        found = self._sum("found")
-        return found / max(1, found + self._sum("false"))
+        """The share of true findings, without those that are allowed."""
+        true = self._sum("found")
+        return true / max(1, true + self._sum("false"))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -154,6 +154,6 @@ class Matrix:
 
 
 def by_rule(name: str) -> tuple[str, int]:
-    """A2 before A10."""
+    """Return a sort key that puts A2 before A10."""
     letters = name.rstrip("0123456789")
     return letters, int(name[len(letters) :] or 0)

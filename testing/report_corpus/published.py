@@ -1,4 +1,4 @@
-"""The confusion matrices as the document shows them. Pure."""
+"""The page of the documentation with the confusion matrices."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,7 +71,7 @@ so **these figures show how well the report does on tables that it has never see
 {sums}
 """
 HEADS = {OWN: HEAD, "public": PUBLISHED, "fifth": OTHERS}
-"""Of a part that is not here, nobody who works on the rules has seen the tables."""
+"""The heads of the parts; other parts are closed to those who work on the rules."""
 UNSEEN = "{}_unseen"
 """The counts of a part before the rules were improved on it, in report-corpus.json."""
 SETTLED = """
@@ -113,8 +113,8 @@ def _part(
         text += f"| {rule} | {' | '.join(str(row[name] or '') for name in NAMES)} |\n"
     if figures["wrong"]:
         text += "\n## What goes wrong\n\n" if part == OWN else f"\n## What goes wrong in {part}\n\n"
-        for one in figures["wrong"]:
-            text += f"- {one['outcome']} {one['rule']}, {one['case']}: {one['told']}\n"
+        for entry in figures["wrong"]:
+            text += f"- {entry['outcome']} {entry['rule']}, {entry['case']}: {entry['told']}\n"
     return text
 
 
@@ -143,14 +143,14 @@ def _kinds(kinds: Mapping[str, int]) -> str:
 
 
 def wrong(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
-    """What was missed, or false."""
+    """Return the entries of report-corpus.json for missed faults and false findings."""
     return [
         {
-            "outcome": one.outcome,
-            "rule": " ".join(one.rule).strip(),
-            "case": one.case,
-            "told": one.told,
+            "outcome": verdict.outcome,
+            "rule": " ".join(verdict.rule).strip(),
+            "case": verdict.case,
+            "told": verdict.sentence,
         }
-        for one in verdicts
-        if one.outcome in ("missed", "unknown", "false")
+        for verdict in verdicts
+        if verdict.outcome in ("missed", "unknown", "false")
     ]

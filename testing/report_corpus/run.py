@@ -1,4 +1,4 @@
-"""The report of many tables of the corpus, in one DynamoDB Local and one stand-in."""
+"""The reports on many tables of the corpus, in one DynamoDB Local and one stand-in."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +13,14 @@ from testing.servers import dynamodb_local
 from testing.standin.server import running
 
 THREADS = 3
-"""Tables at once; two cores, and the database has one."""
+"""The number of tables at the same time, on two cores, of which the database uses one."""
 TABLES_OF_A_WORLD = 24
-"""Then both databases start anew: the items of hundreds of tables do not fit into the memory."""
+"""The number of tables until both databases restart, because the memory is limited."""
 
 
 @dataclass(slots=True)
 class Result:
-    """failures: of tables whose report raised, by name."""
+    """The verdicts on all tables, and the errors of reports by the names of their tables."""
 
     matrix: Matrix
     verdicts: list[Verdict] = field(default_factory=list)
@@ -29,31 +29,29 @@ class Result:
 
 @contextmanager
 def world() -> Iterator[World]:
-    """Both databases, empty."""
+    """Start both databases."""
     with dynamodb_local() as local, running() as stand_in:
         yield World(local, stand_in.url, stand_in.service)
 
 
 def run(cases: Sequence[Case]) -> Result:
-    found: list[list[Verdict] | Exception] = []
+    tables: list[list[Verdict]] = []
+    failures: dict[str, Exception] = {}
     for first in range(0, len(cases), TABLES_OF_A_WORLD):
-        some = cases[first : first + TABLES_OF_A_WORLD]
-        with world() as where, ThreadPoolExecutor(THREADS) as pool:
-            found += pool.map(_one, some, repeat(where))
-    told = [one for one in found if not isinstance(one, Exception)]
-    return Result(
-        Matrix.of(told),
-        [verdict for table in told for verdict in table],
-        {
-            case.name: one
-            for case, one in zip(cases, found, strict=True)
-            if isinstance(one, Exception)
-        },
-    )
+        batch = cases[first : first + TABLES_OF_A_WORLD]
+        with world() as databases, ThreadPoolExecutor(THREADS) as pool:
+            for case, result in zip(
+                batch, pool.map(_judged, batch, repeat(databases)), strict=True
+            ):
+                if isinstance(result, Exception):
+                    failures[case.name] = result
+                else:
+                    tables.append(result)
+    return Result(Matrix.of(tables), [verdict for table in tables for verdict in table], failures)
 
 
-def _one(case: Case, where: World) -> list[Verdict] | Exception:
+def _judged(case: Case, databases: World) -> list[Verdict] | Exception:
     try:
-        return verdicts(case, findings_of(case, where))
+        return verdicts(case, findings_of(case, databases))
     except Exception as error:
         return error

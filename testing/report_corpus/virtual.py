@@ -1,4 +1,4 @@
-"""Tables of gigabytes that nobody has loaded: their items are made as they are read."""
+"""Tables of gigabytes whose items are generated on demand."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,10 +21,14 @@ class Giant:
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """`count` collections of some `mean` items each (half to one and a half), and giants.
+    """`count` collections of 0.5 to 1.5 times `mean` items each, and giants.
 
-    item: attributes beside the key, of a key, a number in the collection, and a time, which rises
-    with the number. span: the times, from and to, in seconds before now.
+    Attributes:
+        item: Returns the other attributes of an item, given its key, its number in the collection,
+            and its time, which increases with the number.
+        span: The begin and the end of the times, in seconds before now.
+        key: Returns the key of a collection, given its number and 64 random bits.
+        sort: Returns the sort key of an item, with the arguments of `item`.
     """
 
     count: int
@@ -33,9 +37,8 @@ class Collections:
     span: tuple[float, float]
     giants: tuple[Giant, ...] = ()
     key: Callable[[int, int], str] = lambda number, chance: f"TENANT#{chance:016x}{number}"
-    """Of the number of a collection, and 64 bits of chance."""
+
     sort: Callable[[str, int, float], str] = lambda key, number, at: iso(at)
-    """As `item`, the sort key alone: places are found by it."""
 
     def sizes(self) -> dict[str, int]:
         chance = 88_172_645
@@ -44,7 +47,7 @@ class Collections:
             chance = chance * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407 & (1 << 64) - 1
             share = 0.5 + (chance >> 32) / (1 << 32)
             sizes[self.key(number, chance)] = max(1, round(self.mean * share))
-        return sizes | {one.key: one.items for one in self.giants}
+        return sizes | {giant.key: giant.items for giant in self.giants}
 
 
 def few(
@@ -59,7 +62,7 @@ def few(
 
 
 class Place(tuple):  # type: ignore[type-arg]
-    """A place in scan order, which knows whose it is: (hash, partition, sort) and `number`."""
+    """A place in scan order, (hash, partition, sort), with its item's key and number."""
 
     key: str
     number: int
@@ -67,7 +70,7 @@ class Place(tuple):  # type: ignore[type-arg]
 
 @dataclass
 class Places(Sequence[Any]):
-    """All places in scan order; also the mapping of each to its item."""
+    """All places in scan order."""
 
     collections: Collections
     now: float
@@ -101,15 +104,15 @@ class Places(Sequence[Any]):
         return {"pk": key, "sk": sort, **self.collections.item(key, number, at)}
 
     def at(self, key: str, number: int) -> float:
-        """When it was written: in the span, and later than those with lower numbers."""
+        """Return the time of an item, which is in the span and increases with the number."""
         began, ended = (self.now - ago for ago in self.collections.span)
         chance = (number * 2_654_435_761 + len(key)) % 997 / 1_000
         return began + (ended - began) * (number + chance) / self.sizes[key]
 
 
 @dataclass(frozen=True)
-class Made(Mapping[Any, Any]):
-    """From place to item."""
+class Items(Mapping[Any, Any]):
+    """The items by their places, generated on demand."""
 
     places: Places
 
@@ -126,27 +129,27 @@ class Made(Mapping[Any, Any]):
 
 
 def virtual_table(request: Mapping[str, Any], collections: Collections, now: float) -> Table:
-    """A table for the stand-in's Service.tables; it is read, and never written."""
+    """Return a read-only table for the stand-in's Service.tables."""
     table = Table(request)
     places = Places(collections, now)
-    table.base.places, table.base.items = places, Made(places)  # type: ignore[assignment]
+    table.base.places, table.base.items = places, Items(places)  # type: ignore[assignment]
     example = item_json(places.item(places.keys[0], 0))
     table.reported = (len(places), len(places) * size_of(example))
     return table
 
 
 def index_sizes(schema: Schema, collections: Collections, now: float) -> dict[str, dict[str, int]]:
-    """What DescribeTable says of its LSIs: entries, and bytes with their 100 of overhead."""
+    """Return the sizes of LSIs in DescribeTable; each entry has 100 bytes of overhead."""
     places = Places(collections, now)
     example = places.item(places.keys[0], 0)
-    told = {}
+    sizes = {}
     for index in schema.indexes:
-        names = {"pk", "sk", index.sort, *index.include}
-        kept = (
-            example if index.projection == "ALL" else {n: example[n] for n in names & set(example)}
-        )
-        told[index.name] = {
+        entry = example
+        if index.projection != "ALL":
+            names = {"pk", "sk", index.sort, *index.include}
+            entry = {name: example[name] for name in names & set(example)}
+        sizes[index.name] = {
             "ItemCount": len(places),
-            "IndexSizeBytes": len(places) * (size_of(item_json(kept)) + 100),
+            "IndexSizeBytes": len(places) * (size_of(item_json(entry)) + 100),
         }
-    return told
+    return sizes

@@ -62,10 +62,10 @@ def name(chance: Random) -> str:
 
 
 def text(chance: Random, length: int) -> str:
-    """So many characters of ASCII, cheaply."""
+    """Return so many ASCII characters; a text of more than 200 repeats itself, to save time."""
     piece = "".join(chance.choices(LETTERS, k=min(length, 200)))
     return (piece * (length // len(piece) + 1))[:length] if length else ""
 
 
-def some(chance: Random, least: int, most: int) -> str:
-    return text(chance, chance.randint(least, most))
+def some(chance: Random, minimum: int, maximum: int) -> str:
+    return text(chance, chance.randint(minimum, maximum))

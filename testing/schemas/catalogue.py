@@ -1,4 +1,4 @@
-"""Who takes and puts out what; writes docs/schemas: `python -m testing.schemas.catalogue`."""
+"""The shapes of inputs and outputs; `python -m testing.schemas.catalogue` writes docs/schemas."""
 
 import json
 from collections.abc import Mapping
@@ -22,85 +22,94 @@ FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _says(name: str, value: Any = True) -> Schema:
-    """That a field is given, with this value; any value: ..."""
-    says: Schema = {"required": [name]}
-    return says if value is ... else {**says, "properties": {name: {"const": value}}}
+def _has(name: str, value: Any = True) -> Schema:
+    """Return the schema of an object with this value in a field; `...` stands for any value."""
+    schema: Schema = {"required": [name]}
+    return schema if value is ... else {**schema, "properties": {name: {"const": value}}}
 
 
-def _not_both(one: Schema, other: Schema) -> Schema:
-    return {"not": {"allOf": [one, other]}}
+def _not_both(first: Schema, second: Schema) -> Schema:
+    return {"not": {"allOf": [first, second]}}
 
 
-def _only_with(one: Schema, other: Schema) -> Schema:
-    return {"if": one, "then": other}
+def _only_with(condition: Schema, requirement: Schema) -> Schema:
+    return {"if": condition, "then": requirement}
 
 
-NO_PLAN_OF_A_RUN = _not_both(_says("resume", ...), _says("dryRun"))
-_BY_INDEX = _says("method", "index")
-TOGETHER = [
+RESUME_OR_PLAN = _not_both(_has("resume", ...), _has("dryRun"))
+_BY_INDEX = _has("method", "index")
+KEYS_RULES = [
     _only_with({"properties": {"accept": {"minItems": 1}}, "required": ["accept"]}, _BY_INDEX),
-    *(_only_with(_says(name, ...), _says("logical")) for name in ("separator", "metadata")),
-    *(_not_both(_says("logical"), one) for one in (_says("index", ...), _says("dryRun"))),
+    *(_only_with(_has(name, ...), _has("logical")) for name in ("separator", "metadata")),
+    *(_not_both(_has("logical"), field) for field in (_has("index", ...), _has("dryRun"))),
     *(
-        _not_both(_BY_INDEX, one)
-        for one in (_says("index", ...), _says("dryRun"), _says("verifyShare", ...))
+        _not_both(_BY_INDEX, field)
+        for field in (_has("index", ...), _has("dryRun"), _has("verifyShare", ...))
     ),
-    _not_both(_says("index", ...), _says("verifyShare", ...)),
-    _not_both(_says("resume", ...), _says("dryRun")),
+    _not_both(_has("index", ...), _has("verifyShare", ...)),
+    RESUME_OR_PLAN,
 ]
-"""What goes together in an input of EnumerateKeys, as KeysInput.contradictions has it;
-tests/unit/test_schemas.py holds them together."""
+"""The rules of KeysInput.contradictions for an input of EnumerateKeys, as schemas.
 
-_KINDS = [_says(camel(kind), ...) for kind in KINDS]
-_SENT = {"anyOf": [_says(name, ...) for name in ("invoke", "queue", "startMachine")]}
-_ON_AN_ITEM = {"anyOf": [_says("update", ...), _says("delete")]}
-ONE_THING = [
-    {"if": {"not": _says("resume", ...)}, "then": {"oneOf": _KINDS}},
-    _only_with(_says("guard", ...), _says("put", ...)),
-    _only_with(_says("overwrite"), _says("put", ...)),
+tests/unit/test_schemas.py compares the two.
+"""
+
+_KINDS = [_has(camel(kind), ...) for kind in KINDS]
+_SENT = {"anyOf": [_has(name, ...) for name in ("invoke", "queue", "startMachine")]}
+_ON_AN_ITEM = {"anyOf": [_has("update", ...), _has("delete")]}
+EACH_RULES = [
+    {"if": {"not": _has("resume", ...)}, "then": {"oneOf": _KINDS}},
+    _only_with(_has("guard", ...), _has("put", ...)),
+    _only_with(_has("overwrite"), _has("put", ...)),
     _not_both(
-        _says("overwrite"),
+        _has("overwrite"),
         {"properties": {"guard": {"enum": ["none", "look"]}}, "required": ["guard"]},
     ),
-    _only_with(_says("item", ...), _ON_AN_ITEM),
-    *(_only_with(_says(name, ...), _says("update", ...)) for name in ("values", "names")),
-    _only_with(_says("batch", ...), _SENT),
-    _not_both(_says("undo", ...), _says("keys", ...)),
+    _only_with(_has("item", ...), _ON_AN_ITEM),
+    *(_only_with(_has(name, ...), _has("update", ...)) for name in ("values", "names")),
+    _only_with(_has("batch", ...), _SENT),
+    _not_both(_has("undo", ...), _has("keys", ...)),
 ]
-"""What goes together in an input of ForEachKey, as EachInput.contradictions has it."""
+"""The rules of EachInput.contradictions for an input of ForEachKey, as schemas."""
 
-OF_A_REPORT = [
-    _not_both(_says("exhaustive"), _says("controlPlaneOnly")),
-    _not_both(_says("exhaustive"), _says("maxReadUnits", ...)),
+REPORT_RULES = [
+    _not_both(_has("exhaustive"), _has("controlPlaneOnly")),
+    _not_both(_has("exhaustive"), _has("maxReadUnits", ...)),
     _not_both(
-        _says("controlPlaneOnly"),
+        _has("controlPlaneOnly"),
         {"properties": {"candidates": {"minItems": 1}}, "required": ["candidates"]},
     ),
 ]
-"""What goes together in an input of ReportKeys, as ReportInput.contradictions has it."""
+"""The rules of ReportInput.contradictions for an input of ReportKeys, as schemas."""
 
-PLAIN_KEY = [_only_with({"not": _says("typed")}, {"properties": {"key": {"type": "string"}}})]
+PLAIN_KEY = [_only_with({"not": _has("typed")}, {"properties": {"key": {"type": "string"}}})]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A state machine or a function. takes: the shape of its input, None for anything. required:
-    fields that the shape alone does not demand."""
+    """A state machine or a function.
+
+    Attributes:
+        about: What it is, for the titles of the published schemas.
+        input_shape: The shape of its input, or None if it ignores the input.
+        output_shape: The shape of its output.
+        required: The required fields that have a default in the shape.
+        rules: The rules about combinations of fields.
+    """
 
     about: str
-    takes: type | None
-    puts_out: Any
+    input_shape: type | None
+    output_shape: Any
     required: tuple[str, ...] = ()
     rules: tuple[Schema, ...] = ()
 
     def input(self) -> Schema:
-        if self.takes is None:
+        if self.input_shape is None:
             return {"description": "Anything: it is not looked at."}
-        return of_input(self.takes, self.required, [*self.rules])
+        return of_input(self.input_shape, self.required, [*self.rules])
 
     def output(self, strict: bool = False) -> Schema:
-        return of_output(self.puts_out, strict)
+        return of_output(self.output_shape, strict)
 
 
 EXCHANGES: Mapping[str, Exchange] = {
@@ -108,13 +117,13 @@ EXCHANGES: Mapping[str, Exchange] = {
         "state machine: the keys of a table",
         KeysInput,
         outputs.Run | outputs.Estimate,
-        rules=tuple(TOGETHER),
+        rules=tuple(KEYS_RULES),
     ),
     "ForEachKey": Exchange(
         "state machine: something once for each key of a table",
         EachInput,
         outputs.EachRun | outputs.EachEstimate | outputs.VisitsEstimate,
-        rules=tuple(ONE_THING),
+        rules=tuple(EACH_RULES),
     ),
     "WalkKeyIndexes": Exchange(
         "state machine, started by the three of the key index: a walk over a table",
@@ -138,13 +147,13 @@ EXCHANGES: Mapping[str, Exchange] = {
         "state machine: all items of a table into another, under another key",
         BackfillInput,
         outputs.BackfillRun | outputs.EachEstimate | outputs.Estimate,
-        rules=(NO_PLAN_OF_A_RUN,),
+        rules=(RESUME_OR_PLAN,),
     ),
     "RekeyVerify": Exchange(
         "state machine: compare, and repair, the two tables of a re-key",
         VerifyInput,
         outputs.VerifyRun | outputs.CompareEstimate | outputs.Skipped,
-        rules=(NO_PLAN_OF_A_RUN,),
+        rules=(RESUME_OR_PLAN,),
     ),
     "RekeyCutOver": Exchange(
         "state machine: the other table of a re-key serves; a cutover, or a rollback",
@@ -155,13 +164,13 @@ EXCHANGES: Mapping[str, Exchange] = {
         "state machine: what is wrong with the keys of a table",
         ReportInput,
         outputs.ReportRun | outputs.ReportEstimate,
-        rules=tuple(OF_A_REPORT),
+        rules=tuple(REPORT_RULES),
     ),
     "SampleKeys": Exchange(
         "state machine, started by ReportKeys: a sample of a table's data",
         ReportInput,
         outputs.Run,
-        rules=tuple(OF_A_REPORT),
+        rules=tuple(REPORT_RULES),
     ),
     "DrainShards": Exchange(
         "state machine: fewer shards for a key",
@@ -191,25 +200,25 @@ EXCHANGES: Mapping[str, Exchange] = {
 DOCUMENTS: Mapping[str, tuple[str, Any]] = {
     "Report": ("The document of keyhop report --format json", ReportJson),
 }
-"""What a command alone puts out."""
+"""The outputs that only a command has."""
 
 
 def files() -> dict[str, str]:
-    """The published files, by name."""
-    found = {}
+    """Return the contents of the published files by name."""
+    contents = {}
     for name, exchange in EXCHANGES.items():
         for way, schema in (("input", exchange.input()), ("output", exchange.output())):
             title = f"{way.capitalize()} of {name}, a {exchange.about}"
-            whole = {"$schema": DIALECT, "title": title, **schema}
-            found[f"{name}.{way}.json"] = json.dumps(whole, indent=2) + "\n"
+            schema = {"$schema": DIALECT, "title": title, **schema}
+            contents[f"{name}.{way}.json"] = json.dumps(schema, indent=2) + "\n"
     for name, (about, shape) in DOCUMENTS.items():
-        whole = {"$schema": DIALECT, "title": about, **of_output(shape)}
-        found[f"{name}.output.json"] = json.dumps(whole, indent=2) + "\n"
-    return found
+        schema = {"$schema": DIALECT, "title": about, **of_output(shape)}
+        contents[f"{name}.output.json"] = json.dumps(schema, indent=2) + "\n"
+    return contents
 
 
 def main() -> None:
-    """Write the files anew."""
+    """Replace the published files."""
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.json"):
         old.unlink()

@@ -1,8 +1,8 @@
-"""What the state machines and the functions put out, as the tests see it. Pure.
+"""The shapes of the outputs of the state machines and functions.
 
-The code makes these objects of several parts, none of which is a class; so they are written down
-here, and each output that a test gets is held against them (watch.py). Amounts are numbers of
-JSON: a whole one may come without a point.
+The code assembles these objects from several parts, which have no classes. So this module declares
+them, and each output in a test is validated against them (watch.py). Amounts are JSON numbers,
+which may have no decimal point.
 """
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -58,7 +58,7 @@ class Verified(TypedDict):
 
 
 class Finished(TypedDict):
-    """A finished run, whatever it has done."""
+    """A finished run of any kind."""
 
     says: NotRequired[Annotated[str, "the result in a sentence, for people"]]
     run: str
@@ -89,7 +89,7 @@ class Run(Finished):
 
 
 class EachRun(Finished):
-    """A finished run of ForEachKey; what became of each key is in its parts."""
+    """A finished run of ForEachKey; its parts have the outcome of each key."""
 
     method: Literal["listed"]
     outcomes: NotRequired[Annotated[dict[str, int], "how many keys, by what became of them"]]
@@ -97,7 +97,7 @@ class EachRun(Finished):
 
 
 class BackfillRun(Finished):
-    """A finished run of RekeyBackfill: what is copied is in the destination, and in no part."""
+    """A finished run of RekeyBackfill; the copied items are in the destination, and in no part."""
 
     method: Literal["scan"]
     outcomes: NotRequired[Annotated[dict[str, int], "how many items, by what became of them"]]
@@ -105,7 +105,7 @@ class BackfillRun(Finished):
 
 
 class Compared(TypedDict):
-    """What a verification of a re-key came to; moments are seconds since 1970."""
+    """The result of a verification of a re-key; times are seconds since 1970."""
 
     run: str
     began: float
@@ -137,7 +137,7 @@ class Compared(TypedDict):
 
 
 class Digests(TypedDict):
-    """The run before it, that has read both tables."""
+    """The preceding run, which read both tables."""
 
     run: str
     keys: Annotated[int, "items of both tables"]
@@ -169,7 +169,7 @@ class ControlItem(TypedDict):
 
 
 class ShutOrOpen(TypedDict):
-    """What must be true before a cutover or a rollback begins."""
+    """A gate: a condition for the beginning of a cutover or a rollback."""
 
     name: str
     open: bool
@@ -178,7 +178,7 @@ class ShutOrOpen(TypedDict):
 
 
 class CutOverEnd(TypedDict):
-    """Of RekeyCutOver: the table serves now, or did already; or it was a dry run."""
+    """The output of RekeyCutOver, after which the table serves, or of a dry run."""
 
     action: Literal["done", "looked"]
     seconds: int
@@ -245,7 +245,7 @@ class Estimate(TypedDict):
 
 
 class Visits(TypedDict):
-    """What is done about the keys when they are listed."""
+    """The work of ForEachKey on the keys, after they are listed."""
 
     keys: int
     write_units: float
@@ -256,13 +256,13 @@ class Visits(TypedDict):
 
 
 class EachEstimate(Estimate):
-    """By dryRun: of the list, and of what is then done."""
+    """The estimate of a dry run, for the list of keys and the work on them."""
 
     each: Visits
 
 
 class VisitsEstimate(TypedDict):
-    """By dryRun, where the keys are those of a finished run."""
+    """The estimate of a dry run whose keys come from a finished run."""
 
     table: str
     reason: str
@@ -271,7 +271,7 @@ class VisitsEstimate(TypedDict):
 
 
 class CompareEstimate(TypedDict):
-    """By dryRun: of a verification, by the sizes that the service reports."""
+    """The estimate of a verification, from the table sizes that the service reports."""
 
     table: str
     reason: str
@@ -283,7 +283,7 @@ class CompareEstimate(TypedDict):
 
 
 class Walk(TypedDict):
-    """What one walk over all collections came to."""
+    """The result of a walk over all collections."""
 
     kind: Literal["check", "build", "verify", "remove"]
     collections: int
@@ -314,7 +314,7 @@ class Verification(Walk):
 
 
 class Skipped(TypedDict):
-    """Nothing was done."""
+    """The output of an execution that did nothing."""
 
     table: str
     skipped: Annotated[str, "why"]
@@ -337,7 +337,7 @@ class Capacity(Units):
 
 
 class CapacityPlan(TypedDict):
-    """Of the index of a table with provisioned capacity."""
+    """The capacity of the index of a table with provisioned capacity."""
 
     building: Units
     kept: Annotated[Units, "after the build"]
@@ -360,7 +360,7 @@ class SpentOnIndex(TypedDict):
 
 
 class BuildEstimate(TypedDict):
-    """What a build would cost, by dryRun."""
+    """The estimate of a build, by dryRun."""
 
     table: str
     keys: Keys
@@ -390,7 +390,7 @@ class Removed(TypedDict):
 
 
 class DrainState(TypedDict):
-    """Where a drain stands; the output of DrainShards has the action done."""
+    """The state of a drain; the output of DrainShards has the action `done`."""
 
     action: Literal["wait", "again", "done", "called off"]
     seconds: Annotated[int, "until the next step"]
@@ -425,7 +425,7 @@ class Page(TypedDict):
     pageToken: Annotated[str | None, "for the items that follow; null at the end"]
 
 
-Proposal = TypedDict(  # so is one here
+Proposal = TypedDict(  # a field is a keyword of Python here, too
     "Proposal",
     {
         "table": str,
@@ -440,7 +440,7 @@ Proposal = TypedDict(  # so is one here
 
 
 class ReportFound(TypedDict):
-    """The rule, the index, or empty for the table, and the finding in a sentence."""
+    """A finding in a sentence; its target is an index, or empty for the table."""
 
     rule: Annotated[str, "as A6"]
     target: str
@@ -449,7 +449,7 @@ class ReportFound(TypedDict):
 
 
 class BySeverity(TypedDict):
-    """How many findings there are."""
+    """The number of findings by severity."""
 
     high: int
     medium: int
@@ -474,7 +474,7 @@ class ReportRun(TypedDict):
 
 
 class ReportEstimate(TypedDict):
-    """By dryRun: what a report would cost at most."""
+    """The maximum cost of a report, by dryRun."""
 
     table: str
     read_units: Annotated[float | None, "null where all of the table is to be looked at"]

@@ -1,8 +1,8 @@
-"""JSON Schema (2020-12) of the shapes of inputs and outputs. Pure.
+"""JSON Schemas (2020-12) of the shapes of inputs and outputs.
 
-An input is a dataclass whose fields say what they must be (keyhop.checks): its schema is made of
-those checks. An output is a TypedDict (outputs.py), or a dataclass of a report, whose numbers are
-null if they are infinite; `Annotated[int, "..."]` describes a field.
+An input is a dataclass whose fields have checks (keyhop.checks), from which its schema is made. An
+output is a TypedDict (outputs.py), or a dataclass of a report, whose infinite numbers are null.
+`Annotated[int, "..."]` describes a field.
 """
 
 import dataclasses
@@ -29,12 +29,15 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneT
 
 
 class NotDescribed(Exception):
-    """A field that does not say what it means."""
+    """A field has no check, or no description."""
 
 
 def of_input(shape: type, required: tuple[str, ...], rules: list[Schema]) -> Schema:
-    """Of a dataclass. required: fields with a default that must be given all the same. rules: what
-    does not go together."""
+    """Return the schema of a dataclass.
+
+    required: The fields that are required although they have a default.
+    rules: Schemas of the combinations of fields that are allowed.
+    """
     hints = get_type_hints(shape, include_extras=True)
     fields = {camel(field.name): field for field in dataclasses.fields(shape)}
     schema: Schema = {
@@ -61,8 +64,10 @@ def _of_field(field: "dataclasses.Field[Any]", hint: Any) -> Schema:
 
 
 def of_output(type_: Any, strict: bool = False) -> Schema:
-    """Of a TypedDict or a dataclass, or whatever is in one. strict: other fields are not taken, as
-    in the tests; who reads an output must bear that fields are added."""
+    """Return the schema of a TypedDict, a dataclass, or the type of a field of one.
+
+    A strict schema, for tests, allows no other fields. Readers of outputs must accept new fields.
+    """
     if type_ is Any:
         return {}
     if type_ in _PLAIN:
@@ -88,7 +93,7 @@ def of_output(type_: Any, strict: bool = False) -> Schema:
     if origin is Literal:
         return {"enum": [*arguments]}
     if origin in (Union, UnionType):
-        return _either([of_output(one, strict) for one in arguments])
+        return _either([of_output(argument, strict) for argument in arguments])
     if origin in (list, tuple):
         return {"type": "array", "items": of_output(arguments[0], strict)}
     if origin in (dict, Mapping):
@@ -97,7 +102,7 @@ def of_output(type_: Any, strict: bool = False) -> Schema:
 
 
 def _or_null(schema: Schema) -> Schema:
-    """JSON has no infinity."""
+    """Return the schema with null for numbers, because JSON has no infinity."""
     if schema.get("type") == "number":
         return {**schema, "type": ["number", "null"]}
     values = schema.get("additionalProperties")

@@ -1,8 +1,8 @@
-"""Holds what tests send and get against the schemas: the one hook, put in by tests/conftest.py.
+"""Validation of the inputs and outputs of tests against the schemas; tests/conftest.py installs it.
 
-Calls over the wire are seen where botocore makes them, so all end-to-end tests are; handlers that
-a test calls itself are wrapped; tests/machine.py, which walks the state machines in this process,
-calls `exchanged`.
+Calls to services are validated where botocore makes them, in all end-to-end tests. Handlers that a
+test calls directly are wrapped. tests/machine.py, which runs the state machines in this process,
+calls `watched`.
 """
 
 import io
@@ -28,7 +28,7 @@ BEYOND_SCHEMAS = (
     "between is wrong",
     "key must be",
 )
-"""Refusals that need the deployment, or the meaning of a typed value."""
+"""The texts of refusals that depend on the deployment, or on the meaning of a typed value."""
 
 HANDLERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "write_sharded": ("WriteSharded", lambda event: event),
@@ -36,11 +36,11 @@ HANDLERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "propose_drains": ("ProposeDrains", lambda event: event),
     "move_shards": ("DrainShards", lambda event: event["request"]),
 }
-"""By function of handlers.sharding: what it is, and what of its event is the input."""
+"""The functions of handlers.sharding, each with its exchange and the input in its event."""
 
 
 class AgainstTheSchema(AssertionError):
-    """What was sent or put out is not as published."""
+    """An input or an output contradicts its published schema."""
 
 
 @cache
@@ -50,83 +50,81 @@ def input_of(name: str) -> Draft202012Validator:
 
 @cache
 def output_of(name: str) -> Draft202012Validator:
-    """Strict: a field that is not in the schema is one that nobody was told of."""
+    """Return a strict validator, because an output must not have an unpublished field."""
     return Draft202012Validator(EXCHANGES[name].output(strict=True))
 
 
 def faults(validator: Draft202012Validator, value: Any) -> list[str]:
-    """What is wrong; empty if nothing is."""
+    """Return the errors in a value."""
     errors = sorted(validator.iter_errors(value), key=lambda error: [*map(str, error.path)])
     return [f"{error.json_path}: {error.message}" for error in errors]
 
 
-def exchanged(name: str, given: Any, output: Any) -> None:
-    """An input was taken, and this came of it; raises AgainstTheSchema."""
-    for what, validator, value in (
-        ("takes an input", input_of(name), given),
+def exchanged(name: str, value: Any, output: Any) -> None:
+    """Validate an accepted input and its output; raise AgainstTheSchema if one is invalid."""
+    for what, validator, content in (
+        ("takes an input", input_of(name), value),
         ("has an output", output_of(name), output),
     ):
-        if wrong := faults(validator, json.loads(json.dumps(value))):
-            raise AgainstTheSchema(f"{name} {what} that its schema refuses: {wrong}: {value}")
+        if errors := faults(validator, json.loads(json.dumps(content))):
+            raise AgainstTheSchema(f"{name} {what} that its schema refuses: {errors}: {content}")
 
 
-def refused(name: str, given: Any, error: InvalidInput) -> None:
-    """An input was refused; raises AgainstTheSchema if the schema could have done it, and did not.
-
-    Who gives no JSON has no schema to ask."""
+def refused(name: str, value: Any, error: InvalidInput) -> None:
+    """Raise AgainstTheSchema if an input was refused that is valid by the schema."""
     if any(reason in str(error) for reason in BEYOND_SCHEMAS):
         return
-    if not faults(input_of(name), given):
-        raise AgainstTheSchema(f"{name} refuses what its schema takes: {given}") from error
+    if not faults(input_of(name), value):
+        raise AgainstTheSchema(f"{name} refuses what its schema takes: {value}") from error
 
 
-def watched(name: str, call: Callable[[], Any], given: Any) -> Any:
-    """What `call` returns, held against the schemas as its input is."""
+def watched(name: str, call: Callable[[], Any], value: Any) -> Any:
+    """Return what `call` returns, after validation of its input and its output."""
     try:
         output = call()
     except InvalidInput as error:
-        refused(name, given, error)
+        refused(name, value, error)
         raise
-    exchanged(name, given, output)
+    exchanged(name, value, output)
     return output
 
 
 @contextmanager
 def watching_handlers() -> Iterator[None]:
-    """Those of HANDLERS, when they are called in this process."""
+    """Validate the calls of HANDLERS in this process."""
     with ExitStack() as stack:
         for function, (name, input_) in HANDLERS.items():
-            around = _around(getattr(sharding, function), name, input_)
-            stack.enter_context(patch.object(sharding, function, around))
+            wrapper = _wrapped(getattr(sharding, function), name, input_)
+            stack.enter_context(patch.object(sharding, function, wrapper))
         yield
 
 
-def _around(
+def _wrapped(
     handler: Callable[..., Any], name: str, input_: Callable[[Any], Any]
 ) -> Callable[..., Any]:
-    def around(event: Any, context: Any) -> Any:
+    def wrapper(event: Any, context: Any) -> Any:
         return watched(name, lambda: handler(event, context), input_(event))
 
-    return around
+    return wrapper
 
 
 @contextmanager
 def watching_calls() -> Iterator[None]:
-    """Executions and invocations of this process, whatever client asks for them."""
+    """Validate the executions and invocations of all clients in this process."""
     make = BaseClient._make_api_call
-    begun: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
 
-    def call(client: Any, operation: str, given: Any) -> Any:
-        answer = make(client, operation, given)
+    def call(client: Any, operation: str, request: Any) -> Any:
+        answer = make(client, operation, request)
         if operation == "StartExecution":
-            begun[answer["executionArn"]] = json.loads(given.get("input", "{}"))
+            inputs[answer["executionArn"]] = json.loads(request.get("input", "{}"))
         elif operation == "DescribeExecution" and answer["status"] == "SUCCEEDED":
-            arn = given["executionArn"]
-            name = _known(arn.split(":")[6])
-            if name and arn in begun:
-                exchanged(name, begun[arn], json.loads(answer["output"]))
-        elif operation == "Invoke" and (name := _known(given["FunctionName"])):
-            answer["Payload"] = _read(answer, name, json.loads(given.get("Payload") or "null"))
+            arn = request["executionArn"]
+            name = _exchange_of(arn.split(":")[6])
+            if name and arn in inputs:
+                exchanged(name, inputs[arn], json.loads(answer["output"]))
+        elif operation == "Invoke" and (name := _exchange_of(request["FunctionName"])):
+            answer["Payload"] = _read(answer, name, json.loads(request.get("Payload") or "null"))
         return answer
 
     with patch.object(BaseClient, "_make_api_call", call):
@@ -140,7 +138,7 @@ def _read(answer: Mapping[str, Any], name: str, event: Any) -> StreamingBody:
     return StreamingBody(io.BytesIO(content), len(content))
 
 
-def _known(deployed: str) -> str | None:
-    """What a function or a state machine of any stack is, by the end of its name."""
+def _exchange_of(deployed: str) -> str | None:
+    """Return the exchange of a function or a state machine of any stack, from its name's end."""
     name = deployed.rpartition("-")[2]
     return name if name in EXCHANGES else None

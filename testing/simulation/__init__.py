@@ -1,1 +1,1 @@
-"""DynamoDB in memory, its network and many processes, by one seed: a run is the same anywhere."""
+"""DynamoDB in memory, a network and processes, which run in the same way for the same seed."""

@@ -1,4 +1,4 @@
-"""The expressions of DynamoDB, as far as the code under test sends them.
+"""The expressions of DynamoDB that the code under test sends.
 
 What the service refuses raises Invalid. What it accepts, but nothing under test sends, raises
 NotSimulated: indexes of lists, functions other than attribute_exists, attribute_not_exists and
@@ -59,7 +59,7 @@ class Operand:
     path: Path = ()
     default: "Operand | None" = None
 
-    def of(self, item: Item, placeholders: Placeholders) -> Value | None:
+    def read(self, item: Item, placeholders: Placeholders) -> Value | None:
         """Return the value, or None if the item does not have it."""
         if self.value:
             return placeholders.values[self.value]
@@ -67,12 +67,12 @@ class Operand:
         if self.default is None:
             return value
         # DynamoDB Local refuses a default that is missing, even if it is not needed.
-        default = self.default.needed(item, placeholders)
+        default = self.default.require(item, placeholders)
         return default if value is None else value
 
-    def needed(self, item: Item, placeholders: Placeholders) -> Value:
+    def require(self, item: Item, placeholders: Placeholders) -> Value:
         """Return the value. Raise Invalid if the item does not have it."""
-        value = self.of(item, placeholders)
+        value = self.read(item, placeholders)
         if value is None:
             raise Invalid(
                 "The provided expression refers to an attribute that does not exist in the item"
@@ -82,7 +82,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Action:
-    """One change of an update. A sign of 0 means that there is no second operand."""
+    """One change of an update. A sign of 0 means that it has only one operand."""
 
     section: str
     path: Path
@@ -96,17 +96,17 @@ class Action:
             return None
         if self.section == "ADD":
             before = _at(item, placeholders.path(self.path))
-            more = self.first.needed(item, placeholders)
-            return more if before is None else added(before, more)
-        value = self.first.needed(item, placeholders)
+            addend = self.first.require(item, placeholders)
+            return addend if before is None else added(before, addend)
+        value = self.first.require(item, placeholders)
         if self.second is not None:
-            value = added(value, self.second.needed(item, placeholders), self.sign)
+            value = added(value, self.second.require(item, placeholders), self.sign)
         return value
 
 
 @dataclass
 class Parsed:
-    """An expression. used: its placeholders. paths: all that it names."""
+    """An expression, with the placeholders that it uses and the paths that it names."""
 
     used: frozenset[str]
     paths: list[Path]
@@ -114,15 +114,14 @@ class Parsed:
     test: Test = lambda item, placeholders: True
     actions: list[Action] = field(default_factory=list)
     clauses: list[tuple[Path, str, list[str]]] = field(default_factory=list)
-    """Of a key condition: the attribute, the operator, and the placeholders of its values."""
+    """The attribute, the operator, and the placeholders of each clause of a key condition."""
 
 
 class Expressions:
-    """All expressions of one request, or of one part of a transaction or a batch.
+    """The expressions of a request, or of one part of a transaction or a batch.
 
-    Raises Invalid for what the service refuses whatever the item. keys: the table's key attributes.
-    scalars: the attributes that no path may go into; None: the table's key attributes.
-    wanted: the attributes that the projection names; None: there is no projection.
+    Attributes:
+        projected_names: The attributes that the projection names; None without a projection.
     """
 
     def __init__(
@@ -131,6 +130,16 @@ class Expressions:
         keys: Collection[str],
         scalars: Collection[str] | None = None,
     ) -> None:
+        """Parse and check the expressions.
+
+        Args:
+            request: The parameters of the request or its part.
+            keys: The table's key attributes.
+            scalars: The attributes that no path may enter; by default the table's key attributes.
+
+        Raises:
+            Invalid: The service refuses an expression for any item.
+        """
         self._keys = keys
         parsed = {name: parse(request[name]) for name, parse in _PARSERS.items() if name in request}
         for kind in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
@@ -138,25 +147,27 @@ class Expressions:
                 raise Invalid(f"{kind} must not be empty")
         names = request.get("ExpressionAttributeNames", {})
         values = request.get("ExpressionAttributeValues", {})
-        used = frozenset[str]().union(*(one.used for one in parsed.values()))
+        used = frozenset[str]().union(*(expression.used for expression in parsed.values()))
         if undefined := used - names.keys() - values.keys():
             raise Invalid(f"A placeholder used in an expression is not defined: {undefined}")
         if unused := (names.keys() | values.keys()) - used:
             raise Invalid(f"A placeholder is not used in any expression: {unused}")
         stored_values = {name: stored(value) for name, value in values.items()}
-        given = self._placeholders = Placeholders(names, stored_values)
-        for one in parsed.values():
-            for check in one.checks:
-                check(self._placeholders)
+        placeholders = self._placeholders = Placeholders(names, stored_values)
+        for expression in parsed.values():
+            for check in expression.checks:
+                check(placeholders)
         self._scalars = keys if scalars is None else scalars
         self._condition = parsed.get("ConditionExpression")
         self._update = parsed.get("UpdateExpression")
-        for one in parsed.values():
-            if one is not self._update:
-                self._check_paths(one)
+        for expression in parsed.values():
+            if expression is not self._update:
+                self._check_paths(expression)
         projection = parsed.get("ProjectionExpression")
-        self.wanted = (
-            None if projection is None else {given.path(path)[0] for path in projection.paths}
+        self.projected_names = (
+            None
+            if projection is None
+            else {placeholders.path(path)[0] for path in projection.paths}
         )
         self._key_condition = parsed.get("KeyConditionExpression")
 
@@ -166,7 +177,7 @@ class Expressions:
             raise Invalid("Key attributes must be scalars; map lookup '.' is not allowed")
 
     def hold(self, item: Item | None) -> bool:
-        """Return whether the condition holds. None means that there is no item."""
+        """Return whether the condition holds for the item, or for a missing item (None)."""
         return self._condition is None or self._condition.test(item or {}, self._placeholders)
 
     @property
@@ -202,10 +213,10 @@ class Expressions:
 
     def projected(self, item: Item) -> dict[str, Value]:
         """Return a copy of the attributes that the request wants."""
-        wanted = self.wanted
-        if wanted is None:
+        names = self.projected_names
+        if names is None:
             return copy_of(item)
-        return copy_of({name: value for name, value in item.items() if name in wanted})
+        return copy_of({name: value for name, value in item.items() if name in names})
 
     def key_conditions(self) -> dict[str, tuple[str, list[Value]]]:
         """Return each key attribute's operator and values. Raise Invalid."""
@@ -243,7 +254,7 @@ class _Parser:
         self.paths: list[Path] = []
 
     def parsed(self, **parts: Any) -> Parsed:
-        """Return what was read, which must be all of the expression."""
+        """Return the parsed expression. Raise Invalid unless all of it was parsed."""
         if self.token:
             raise self.error()
         used = frozenset(token for token in self.tokens if token[0] in "#:")
@@ -277,18 +288,18 @@ class _Parser:
         tests = [self.conjunction()]
         while self.takes("OR"):
             tests.append(self.conjunction())
-        return lambda *given: any(test(*given) for test in tests)
+        return lambda *arguments: any(test(*arguments) for test in tests)
 
     def conjunction(self) -> Test:
         tests = [self.simple_condition()]
         while self.takes("AND"):
             tests.append(self.simple_condition())
-        return lambda *given: all(test(*given) for test in tests)
+        return lambda *arguments: all(test(*arguments) for test in tests)
 
     def simple_condition(self) -> Test:
         if self.takes("NOT"):
             negated = self.simple_condition()
-            return lambda *given: not negated(*given)
+            return lambda *arguments: not negated(*arguments)
         if self.takes("("):
             begin = self.place
             test = self.condition()
@@ -315,7 +326,7 @@ class _Parser:
             raise self.error()
         path = self.path()
         self.take(")")
-        return lambda item, given: (_at(item, given.path(path)) is not None) == exists
+        return lambda item, placeholders: (_at(item, placeholders.path(path)) is not None) == exists
 
     def function(self) -> str:
         """Return the name of a function, and go past its opening bracket."""
@@ -334,13 +345,15 @@ class _Parser:
         if operator == "BETWEEN":
             self.take("AND")
             right.append(self.condition_operand())
-        self.checks.append(lambda given: _check_comparison(operator, left, right, given))
+        self.checks.append(
+            lambda placeholders: _check_comparison(operator, left, right, placeholders)
+        )
 
-        def test(item: Item, given: Placeholders) -> bool:
-            values = [operand.of(item, given) for operand in right]
+        def test(item: Item, placeholders: Placeholders) -> bool:
+            values = [operand.read(item, placeholders) for operand in right]
             if operator != "BETWEEN":
-                return compare(operator, left.of(item, given), values[0])
-            value = left.of(item, given)
+                return compare(operator, left.read(item, placeholders), values[0])
+            value = left.read(item, placeholders)
             return compare(">=", value, values[0]) and compare("<=", value, values[1])
 
         return test
@@ -368,7 +381,9 @@ class _Parser:
             actions.append(self.action(section))
             while self.takes(","):
                 actions.append(self.action(section))
-        self.checks.append(lambda given: _check_overlaps(given, [one.path for one in actions]))
+        self.checks.append(
+            lambda placeholders: _check_overlaps(placeholders, [action.path for action in actions])
+        )
         return actions
 
     def action(self, section: str) -> Action:
@@ -379,7 +394,9 @@ class _Parser:
             if not self.token.startswith(":"):
                 raise self.error()
             operand = Operand(value=self.take())
-            self.checks.append(lambda given: _check_added(given.values[operand.value]))
+            self.checks.append(
+                lambda placeholders: _check_added(placeholders.values[operand.value])
+            )
             return Action(section, path, operand)
         self.take("=")
         first = self.update_operand()
@@ -389,7 +406,9 @@ class _Parser:
         second = self.update_operand()
         for operand in (first, second):
             if operand.value:
-                self.checks.append(lambda given, name=operand.value: _check_number(given, name))
+                self.checks.append(
+                    lambda placeholders, name=operand.value: _check_number(placeholders, name)
+                )
         return Action(section, path, first, sign, second)
 
     def update_operand(self) -> Operand:
@@ -405,10 +424,10 @@ class _Parser:
         self.take(",")
         default = self.update_operand()
         self.take(")")
-        self.checks.append(lambda given: _check_distinct(given, path, default.path))
+        self.checks.append(lambda placeholders: _check_distinct(placeholders, path, default.path))
         return Operand(path=path, default=default)
 
-    # --- what all of them have ---
+    # --- paths ---
 
     def path(self) -> Path:
         path = [self.name()]
@@ -447,7 +466,7 @@ def _projection(text: str) -> Parsed:
         parser.path()
     if any(len(path) > 1 for path in parser.paths):
         raise NotSimulated(f"a path in the projection {text!r}")
-    parser.checks.append(lambda given: _check_overlaps(given, parser.paths))
+    parser.checks.append(lambda placeholders: _check_overlaps(placeholders, parser.paths))
     return parser.parsed()
 
 
@@ -475,7 +494,9 @@ def _key_clause(parser: _Parser) -> tuple[Path, str, list[str]]:
         values.append(_placeholder(parser))
         bounds = [Operand(value=value) for value in values]
         left = Operand(path=path)
-        parser.checks.append(lambda given: _check_comparison(operator, left, bounds, given))
+        parser.checks.append(
+            lambda placeholders: _check_comparison(operator, left, bounds, placeholders)
+        )
     return path, operator, values
 
 
@@ -493,29 +514,30 @@ _PARSERS: dict[str, Callable[[str], Parsed]] = {
 }
 
 
-def _check_distinct(given: Placeholders, first: Path, other: Path) -> None:
-    if first and given.path(first) == given.path(other):
+def _check_distinct(placeholders: Placeholders, first: Path, second: Path) -> None:
+    if first and placeholders.path(first) == placeholders.path(second):
         raise Invalid("The first operand must be distinct from the remaining operands")
 
 
 def _check_comparison(
-    operator: str, left: Operand, right: list[Operand], given: Placeholders
+    operator: str, left: Operand, right: list[Operand], placeholders: Placeholders
 ) -> None:
     for operand in right:
-        _check_distinct(given, left.path, operand.path)
+        _check_distinct(placeholders, left.path, operand.path)
     if operator in ("=", "<>"):
         return
-    literals = [given.values[one.value] for one in (left, *right) if one.value]
+    operands = (left, *right)
+    literals = [placeholders.values[operand.value] for operand in operands if operand.value]
     if not all(value.keys() <= {"S", "N", "B"} for value in literals):
         raise Invalid(f"Incorrect operand type for operator or function: {operator}")
-    if operator == "BETWEEN" and all(one.value for one in right):
-        low, high = (given.values[one.value] for one in right)
+    if operator == "BETWEEN" and all(operand.value for operand in right):
+        low, high = literals[-2:]
         if low.keys() != high.keys() or order_of(low) > order_of(high):
             raise Invalid("The BETWEEN operator requires bounds of one type, the lower one first")
 
 
-def _check_number(given: Placeholders, name: str) -> None:
-    if given.values[name].keys() != {"N"}:
+def _check_number(placeholders: Placeholders, name: str) -> None:
+    if placeholders.values[name].keys() != {"N"}:
         raise Invalid("Incorrect operand type for operator or function: + or -")
 
 
@@ -527,11 +549,11 @@ def _check_added(value: Value) -> None:
         raise Invalid("Incorrect operand type for operator or function; operator: ADD")
 
 
-def _check_overlaps(given: Placeholders, paths: Iterable[Path]) -> None:
-    seen: list[Path] = []
-    for path in map(given.path, paths):
-        for other in seen:
-            shorter = min(len(path), len(other))
-            if path[:shorter] == other[:shorter]:
+def _check_overlaps(placeholders: Placeholders, paths: Iterable[Path]) -> None:
+    previous_paths: list[Path] = []
+    for path in map(placeholders.path, paths):
+        for previous in previous_paths:
+            shorter = min(len(path), len(previous))
+            if path[:shorter] == previous[:shorter]:
                 raise Invalid("Two document paths overlap with each other")
-        seen.append(path)
+        previous_paths.append(path)

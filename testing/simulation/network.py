@@ -1,7 +1,7 @@
-"""The way from a client to the service and back: slow, unreliable, and to machines that die.
+"""The network between clients and the service: it is slow and unreliable, and clients may die.
 
-A request takes effect at some moment after it was sent, as late as the protocol allows; its answer
-comes when it likes, or never.
+A request takes effect some time after it was sent, as late as the protocol allows. Its answer
+arrives at any time, or never.
 """
 
 import random
@@ -17,27 +17,29 @@ from testing.simulation.service import HOT, Service, failure
 WRITES = ("put_item", "update_item", "delete_item", "batch_write_item", "transact_write_items")
 
 Fate = Callable[[str, Mapping[str, Any]], str]
-"""Of a request, by its operation and parameters. late: it takes effect as late as it may, a batch's
-parts at any moment until then; told late: it is answered after that; answered late: only its answer
-is; too late: it takes effect later than is promised; lost: no answer, or an error, though it took
-effect; refused, conflict, throttled: an error, and it did not; killed: the process ends there. Any
-other: it goes well."""
+"""A function that returns the fate of a request, given its operation and parameters:
+
+- late: it takes effect as late as is promised, and the parts of a batch at any time until then;
+- told late: it takes effect late, and its answer arrives even later;
+- answered late: only its answer is late;
+- too late: it takes effect later than is promised;
+- lost: it takes effect, but its answer is an error or does not arrive;
+- refused, conflict, throttled: it does not take effect, and its answer is an error;
+- killed: the process ends there;
+- any other fate: it succeeds.
+"""
 
 
 class Refused(BaseException):
-    """The code under test has sent what the service refuses with a ValidationException.
+    """The service has refused a request of the code under test with a ValidationException.
 
-    That is a mistake of the code, whatever it does about the error. So this is not an Exception,
-    and no code under test can go on after it.
+    This is a bug of the code, even if it handles the error. So this is not an Exception, and the
+    code under test cannot continue after it.
     """
 
 
 class Network:
-    """A client: all that its users send goes through `call`.
-
-    promised: within so many seconds requests take effect. timeout: seconds after which a client
-    waits no longer for an answer. lost: is told of each operation that took effect in secret.
-    """
+    """A client of the service, with the network between them."""
 
     def __init__(
         self,
@@ -50,6 +52,13 @@ class Network:
         timeout: float = float("inf"),
         lost: Callable[[str], None] = lambda operation: None,
     ) -> None:
+        """Create a client.
+
+        Args:
+            promised: The seconds within which a request takes effect.
+            timeout: The seconds for which a client waits for an answer.
+            lost: Called with each operation that took effect and whose answer was lost.
+        """
         self._schedule = schedule
         self._service = service
         self._chance = chance
@@ -60,7 +69,7 @@ class Network:
         self.requests = 0
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        """One request. Raises as a client does, and Killed."""
+        """Send a request. Raise Killed, or any error of a client."""
         schedule, chance = self._schedule, self._chance
         task = schedule.running
         if not task.process.is_alive:
@@ -81,8 +90,8 @@ class Network:
             back = chance.uniform(0.0, self._promised)
         answer: dict[str, Any] = {}
         errors: list[BaseException] = []
-        if fate in _INSTEAD:
-            errors.append(_INSTEAD[fate](operation, request))
+        if fate in _ERRORS:
+            errors.append(_ERRORS[fate](operation, request))
         elif fate != "killed" or chance.random() < 0.5:
             self._send(operation, request, travel, answer, errors)
         schedule.after(min(travel + back, self._timeout), task)
@@ -119,7 +128,7 @@ class Network:
 
 
 def drawn(dice: float, shares: Mapping[str, float]) -> str:
-    """A fate, by the shares of requests that it meets. dice: between 0 and 1."""
+    """Return a fate, given the share of requests of each fate, and dice between 0 and 1."""
     for fate, share in shares.items():
         if dice < share:
             return fate
@@ -139,9 +148,9 @@ def _conflict(operation: str, request: Mapping[str, Any]) -> BaseException:
     return failure("TransactionCanceledException", CancellationReasons=reasons)
 
 
-_INSTEAD: dict[str, Callable[[str, Mapping[str, Any]], BaseException]] = {
+_ERRORS: dict[str, Callable[[str, Mapping[str, Any]], BaseException]] = {
     "throttled": lambda *_: failure("ThrottlingException", ThrottlingReasons=HOT),
     "refused": lambda *_: failure("InternalServerError", status=500),
     "conflict": _conflict,
 }
-"""Nothing takes effect."""
+"""The errors of requests that do not take effect, by fate."""

@@ -1,8 +1,8 @@
-"""Tasks that take turns, in virtual time: real threads, of which exactly one runs, by a seed.
+"""A scheduler of tasks in virtual time. Tasks are real threads, of which exactly one runs.
 
-A task hands over its turn when it sleeps or waits, that is at each request; who is next is a matter
-of the virtual moment for which each has asked, and of chance at the same moment. So the same seed
-gives the same run, on any machine.
+A task yields its turn when it sleeps or waits, that is, at each request. The next task is the one
+with the earliest virtual time; a random number decides between equal times. So the same seed gives
+the same run on any machine.
 """
 
 import _thread
@@ -14,15 +14,15 @@ from heapq import heappop, heappush
 from typing import Any
 
 Act = Callable[[], object]
-"""Done by whichever thread has the turn; if it answers with a task, that is next."""
+"""A function that any thread may execute; if it returns a task, that task is next."""
 
 
 class Killed(BaseException):
-    """The task's process is no more."""
+    """The task's process was killed."""
 
 
 class Process:
-    """What is killed as one. name: for traces."""
+    """A process, whose tasks are killed together. The name is for traces."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class Process:
 
 
 class Task:
-    """A thread with its turn. call: what it is doing, for whoever is interested."""
+    """A thread that takes turns; `call` describes its work, for other tasks."""
 
     def __init__(self, process: Process, call: Any = None) -> None:
         self.process = process
@@ -51,13 +51,13 @@ class Schedule:
         self._main = Task(Process("main"))
         self.running = self._main
 
-    def after(self, seconds: float, what: Task | Act) -> None:
-        """Wake a task, or do something that waits for nobody, in so many seconds."""
+    def after(self, seconds: float, event: Task | Act) -> None:
+        """Wake a task, or execute a function that does not wait, in so many seconds."""
         self._number += 1
-        heappush(self._events, (self.now + seconds, self._chance.random(), self._number, what))
+        heappush(self._events, (self.now + seconds, self._chance.random(), self._number, event))
 
     def spawn(self, function: Act, process: Process, call: Any = None) -> None:
-        """A new task, which begins when its turn comes."""
+        """Start a task, which begins at its first turn."""
         task = Task(process, call)
 
         def work() -> None:
@@ -75,14 +75,14 @@ class Schedule:
         self.after(0.0, task)
 
     def sleep(self, seconds: float) -> None:
-        """Raises Killed if the process was killed meanwhile."""
+        """Sleep. Raise Killed if the process was killed in the meantime."""
         self.after(seconds, self.running)
         self.wait()
 
     def sleep_while(self, holds: Callable[[], bool], seconds: float) -> None:
-        """Sleep again and again, as long as this holds whenever so many seconds are over.
+        """Sleep while a condition holds, which is checked every so many seconds.
 
-        It is looked at without a change of threads. Raises as `sleep`.
+        The check does not switch threads. Raise Killed like `sleep`.
         """
         me = self.running
 
@@ -96,14 +96,14 @@ class Schedule:
             self.wait()
 
     def wait(self) -> None:
-        """Until somebody wakes this task. Raises as `sleep`."""
+        """Wait until another task wakes this one. Raise Killed like `sleep`."""
         me = self.running
         self._hand_over(me)
         if not me.process.is_alive:
             raise Killed
 
     def run(self) -> None:
-        """Until nothing is left to happen; the first error of a task ends it, and is raised."""
+        """Run until no events remain. Raise the first error of a task, which ends the run."""
         self._hand_over(self._main)
         if self.error is not None:
             raise self.error
@@ -119,12 +119,12 @@ class Schedule:
 
     def _following(self) -> Task:
         while self._events and self.error is None:
-            at, _, _, what = heappop(self._events)
+            at, _, _, event = heappop(self._events)
             self.now = max(self.now, at)
-            if isinstance(what, Task):
-                return what
+            if isinstance(event, Task):
+                return event
             try:
-                woken = what()
+                woken = event()
             except BaseException as error:
                 self.error = self.error or error
                 continue
@@ -134,7 +134,7 @@ class Schedule:
 
 
 class WaitingLock:
-    """A lock whose holder may sleep; in place of a thread's."""
+    """A lock whose holder may sleep, as a substitute for threading.Lock."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
@@ -178,13 +178,13 @@ class _Job(Future[Any]):
 
 
 class Pool(Executor):
-    """In place of a ThreadPoolExecutor: each job is a task of the process that submits it."""
+    """A substitute for ThreadPoolExecutor; each job is a task of the process that submits it."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
         self._jobs: list[_Job] = []
 
-    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> _Job:
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> _Job:
         job = _Job(self._schedule)
         me = self._schedule.running
 
@@ -192,7 +192,7 @@ class Pool(Executor):
             if not job.set_running_or_notify_cancel():
                 return
             try:
-                job.set_result(function(*given, **named))
+                job.set_result(function(*arguments, **keywords))
             except BaseException as error:
                 job.set_exception(error)
             job.end()

@@ -1,12 +1,12 @@
-"""DynamoDB's items, in memory: each request in the pieces that the service makes atomic.
+"""DynamoDB in memory, which executes each request in the pieces that the service makes atomic.
 
-A write and a transaction are one piece; each key of a batch is a piece of its own, as a batch is
-neither a transaction nor a snapshot. Single pages are one piece. Always strongly consistent.
+A write, a transaction and a page are one piece. Each key of a batch is a separate piece, because a
+batch is neither a transaction nor a snapshot. Reads are always strongly consistent.
 
-tests/integration/test_simulated_service.py compares it with DynamoDB Local. What it does not
-simulate raises NotSimulated: other operations and parameters, other forms of expressions
-(testing/simulation/expressions.py), and what UPDATED_OLD and UPDATED_NEW show of a nested path. It
-never throttles and never leaves anything unprocessed: that is for testing/simulation/network.py.
+tests/integration/test_simulated_service.py compares it with DynamoDB Local. Other operations and
+parameters raise NotSimulated, as do other forms of expressions (testing/simulation/expressions.py),
+and UPDATED_OLD and UPDATED_NEW with a nested path. It never throttles and never leaves anything
+unprocessed; testing/simulation/network.py does that.
 
 It is stricter than the local databases: segments are equal ranges of the hash space, and a start
 key of another segment is refused.
@@ -38,7 +38,7 @@ MOST_SEGMENTS = 1_000_000
 
 Item = dict[str, Any]
 Piece = Callable[[], None]
-"""Does its part, and adds to the answer."""
+"""A function that executes a part of a request, and extends the answer."""
 
 _CAPACITY = {"ReturnConsumedCapacity"}
 _NAMES = {"ExpressionAttributeNames"}
@@ -73,8 +73,8 @@ _PARAMETERS: dict[str, set[str]] = {
     "Delete": {"TableName", "Key", *_SHOWN, *_CONDITION},
     "ConditionCheck": {"TableName", "Key", *_SHOWN, *_CONDITION},
 }
-"""The parameters that each operation, each part of a transaction, and the keys of a table in a
-BatchGetItem may have."""
+"""The allowed parameters of operations, of parts of a transaction, and of a table's part ("Keys")
+of a BatchGetItem."""
 
 _RETURNS = {
     "put_item": {"NONE", "ALL_OLD"},
@@ -84,7 +84,7 @@ _RETURNS = {
 
 
 def failure(code: str, message: str | None = None, status: int = 400, **more: Any) -> ClientError:
-    """Return an error response as an exception. more: further fields of its body."""
+    """Return an error response as an exception; `more` has further fields of its body."""
     error = {"Error": {"Code": code, "Message": code if message is None else message}}
     return ClientError({**error, "ResponseMetadata": {"HTTPStatusCode": status}, **more}, "")
 
@@ -95,9 +95,11 @@ def _invalid(error: Invalid) -> ClientError:
 
 @dataclass
 class _Write:
-    """One write, checked but for the item that it finds.
+    """A write that was checked without the item in the table.
 
-    kind: Put, Update, Delete or ConditionCheck. item: the one that a Put stores.
+    Attributes:
+        kind: Put, Update, Delete or ConditionCheck.
+        item: The item that a Put stores.
     """
 
     kind: str
@@ -109,12 +111,12 @@ class _Write:
     expressions: Expressions
 
     def refused(self) -> Item | None:
-        """Return None if the condition holds, else what the error response tells of the item."""
+        """Return None if the condition holds, else the item's part of the error response."""
         old = self.table.base.at(self.key)
         if self.expressions.hold(old):
             return None
-        shown = self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
-        return {"Item": copy_of(old)} if shown and old is not None else {}
+        returns_item = self.request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+        return {"Item": copy_of(old)} if returns_item and old is not None else {}
 
     def new(self) -> Item | None:
         """Return the item that the write leaves, without storing it. Raise Invalid."""
@@ -135,33 +137,32 @@ class _Write:
 
 @dataclass
 class Service:
-    """All tables.
+    """The service with its tables.
 
     Attributes:
         tables: The tables by their names.
         page_items: The maximum number of items in a page, as if they were large.
-        has_empty_page: Returns whether a Scan with these parameters gets a page without items, as
-            the service may give one at any time.
+        has_empty_page: Returns whether a Scan with these parameters gets a page without items,
+            which the service may return at any time.
     """
 
     tables: dict[str, Table]
     page_items: int = sys.maxsize
     has_empty_page: Callable[[Mapping[str, Any]], bool] = lambda request: False
     _tokens: dict[str, Any] = field(default_factory=dict)
-    """The transactions that were done, by their tokens."""
+    """The completed transactions by their tokens."""
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> Item:
-        """Answer a request with nothing between its pieces. Raise ClientError."""
+        """Answer a request, whose pieces follow each other directly. Raise ClientError."""
         answer: Item = {}
         for piece in self.pieces(operation, request, answer):
             piece()
         return answer
 
     def pieces(self, operation: str, request: Mapping[str, Any], answer: Item) -> list[Piece]:
-        """Return what the request does, in pieces that may happen in any order.
+        """Return the pieces of a request, which may happen in any order.
 
-        A piece raises ClientError for an error response. A request that the service refuses whole
-        is one piece.
+        A piece raises ClientError for an error response. A refused request is one piece.
         """
         try:
             _check_parameters(operation, request)
@@ -227,36 +228,34 @@ class Service:
         key = stored_item(request["Key"])
         table.base.check_key(key)
         item = table.base.at(key)
-        found = {} if item is None else {"Item": expressions.projected(item)}
-        return found | _capacity(request, _read_units(request, size_of(item or {})))
+        answer = {} if item is None else {"Item": expressions.projected(item)}
+        return answer | _capacity(request, _read_units(request, size_of(item or {})))
 
     def _batch_get(self, request: Mapping[str, Any], answer: Item) -> list[Piece]:
         answer |= {"Responses": {}, "UnprocessedKeys": {}}
-        if sum(len(wanted["Keys"]) for wanted in request["RequestItems"].values()) > (
-            MOST_BATCH_KEYS
-        ):
+        if sum(len(part["Keys"]) for part in request["RequestItems"].values()) > MOST_BATCH_KEYS:
             raise Invalid("Too many items requested for the BatchGetItem call")
         pieces: list[Piece] = []
-        for name, wanted in request["RequestItems"].items():
+        for name, part in request["RequestItems"].items():
             table = self._table(name)
-            expressions = Expressions(wanted, table.keys)
-            keys = [stored_item(key) for key in wanted["Keys"]]
+            expressions = Expressions(part, table.keys)
+            keys = [stored_item(key) for key in part["Keys"]]
             _check_distinct(table, keys)
-            found = answer["Responses"][name] = []
+            items = answer["Responses"][name] = []
             add = _summed_capacity(request, answer, name)
 
             def get(
                 key: Item,
                 table: Table = table,
-                wanted: Mapping[str, Any] = wanted,
+                part: Mapping[str, Any] = part,
                 expressions: Expressions = expressions,
-                found: list[Item] = found,
+                items: list[Item] = items,
                 add: Callable[[float], None] = add,
             ) -> None:
                 item = table.base.at(key)
-                add(_read_units(wanted, size_of(item or {})))
+                add(_read_units(part, size_of(item or {})))
                 if item is not None:
-                    found.append(expressions.projected(item))
+                    items.append(expressions.projected(item))
 
             pieces += [partial(get, key) for key in keys]
         return pieces
@@ -286,7 +285,7 @@ class Service:
         return pieces
 
     def _checked(self, kind: str, request: Mapping[str, Any]) -> _Write:
-        """Check all of a write that does not depend on the item that it finds. Raise Invalid."""
+        """Check everything in a write that does not depend on the item. Raise Invalid."""
         name = request["TableName"]
         table = self._table(name)
         # DynamoDB Local checks no path of a ConditionCheck, and index keys only where it writes.
@@ -315,12 +314,12 @@ class Service:
         old, new = write.table.base.at(write.key), write.new()
         answer = _capacity(request, write.units(new))
         write.table.store(write.key, new)
-        shown = old if returns.endswith("OLD") else new
+        image = old if returns.endswith("OLD") else new
         if returns.startswith("UPDATED"):
             updated = {name for (name,) in paths}
-            shown = {name: value for name, value in (shown or {}).items() if name in updated}
-        if returns != "NONE" and shown:
-            answer["Attributes"] = copy_of(shown)
+            image = {name: value for name, value in (image or {}).items() if name in updated}
+        if returns != "NONE" and image:
+            answer["Attributes"] = copy_of(image)
         return answer
 
     def _transact(self, request: Mapping[str, Any]) -> Item:
@@ -376,8 +375,8 @@ class Service:
         start = self._start(view, request)
         if start is not None:
             place = view.place(start)
-            # The service refuses the end of a range, too, after which there is nothing
-            # (aws-sdk-ruby, issue 2456), and does not give it as a LastEvaluatedKey.
+            # The service also refuses the end of a range, after which no item can follow
+            # (aws-sdk-ruby, issue 2456), and does not return it as a LastEvaluatedKey.
             if not low <= place < high or (view.ranges and is_end(start)):
                 raise Invalid("The provided starting key is outside query boundaries")
             if forward:
@@ -416,7 +415,7 @@ class Service:
             raise Invalid("Consistent reads are not supported on global secondary indexes")
         if view.projected is not None and (
             request.get("Select") == "ALL_ATTRIBUTES"
-            or not view.projected.issuperset(expressions.wanted or ())
+            or not view.projected.issuperset(expressions.projected_names or ())
         ):
             raise NotSimulated("attributes that an index does not have")
         return view, expressions
@@ -436,9 +435,11 @@ class Service:
         order: Sequence[int],
         is_end: Callable[[Item], bool] = lambda item: False,
     ) -> Item:
-        """Answer with the first items of those in this order, which are told by their places.
+        """Return a page with the first items in this order.
 
-        is_end: whether nothing can come after an item.
+        Args:
+            order: Indexes into the places of the view.
+            is_end: Returns whether no other item can follow an item.
         """
         limit = request.get("Limit", self.page_items)
         if limit < 1:
@@ -465,12 +466,12 @@ class Service:
 
 
 class _Last:
-    """It sorts after everything else."""
+    """A value that sorts after everything else."""
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, value: Any) -> bool:
         return False
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, value: Any) -> bool:
         return True
 
 
@@ -478,7 +479,7 @@ _LAST = _Last()
 
 
 def _range(view: View, conditions: Mapping[str, tuple[str, list[Value]]]) -> tuple[Any, Any]:
-    """Return from where to where a Query goes, as places. Raise Invalid."""
+    """Return the first place of a Query, and the end of its range. Raise Invalid."""
     for name, (_, values) in conditions.items():
         if name not in view.schema:
             raise Invalid(f"Query condition on {name}, which is no key attribute")
@@ -506,7 +507,7 @@ def _range(view: View, conditions: Mapping[str, tuple[str, list[Value]]]) -> tup
 
 
 def _segment(request: Mapping[str, Any]) -> tuple[int, int]:
-    """Return from where to where in the hash space a Scan goes. Raise Invalid."""
+    """Return the begin and the end of a Scan in the hash space. Raise Invalid."""
     if ("Segment" in request) != ("TotalSegments" in request):
         raise Invalid("Segment and TotalSegments go together")
     segment, total = request.get("Segment", 0), request.get("TotalSegments", 1)
@@ -516,17 +517,17 @@ def _segment(request: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _just_before(view: View, at: int, start: Item | None) -> Item | None:
-    """Return a key between all that was read and the item at this place; None if there is none."""
+    """Return a key between the items read so far and the next one; None if there is none."""
     if not view.ranges or view.tie:
         return start
     key, name = view.key_of(view.items[view.places[at]]), view.ranges[0]
-    least = {"S": "\x00", "N": "-" + "9" * 38 + "E+87", "B": b"\x00"}[view.types[name]]
-    key[name] = {view.types[name]: least}
+    lowest = {"S": "\x00", "N": "-" + "9" * 38 + "E+87", "B": b"\x00"}[view.types[name]]
+    key[name] = {view.types[name]: lowest}
     return key if view.place(key) < view.places[at] else start
 
 
 def _check_parameters(operation: str, request: Mapping[str, Any]) -> None:
-    """Raise NotSimulated for what is not simulated, in all parts of a request."""
+    """Raise NotSimulated if any part of a request is not simulated."""
     if operation == "create_table":
         return
     if operation not in _PARAMETERS:
@@ -540,8 +541,8 @@ def _check_parameters(operation: str, request: Mapping[str, Any]) -> None:
             ((kind, part),) = item.items()
             _check_parameters(kind, part)
     if operation == "batch_get_item":
-        for wanted in request["RequestItems"].values():
-            _check_parameters("Keys", wanted)
+        for keys in request["RequestItems"].values():
+            _check_parameters("Keys", keys)
 
 
 def _check_units(request: Mapping[str, Any], table: Table) -> None:
@@ -571,7 +572,7 @@ def _checked_result(write: _Write) -> tuple[Item, Item | None]:
 
 
 def _read_units(request: Mapping[str, Any], size: int) -> float:
-    """Return the read units of one request for so many bytes, which are at least those of 4 KB."""
+    """Return the read units of a request for so many bytes; the minimum is that of 4 KB."""
     blocks = max(1, math.ceil(size / 4_096))
     return blocks * (1.0 if request.get("ConsistentRead") else 0.5)
 
@@ -585,14 +586,14 @@ def _capacity(request: Mapping[str, Any], units: float) -> Item:
 def _summed_capacity(
     request: Mapping[str, Any], answer: Item, name: str
 ) -> Callable[[float], None]:
-    """Return what adds units to those of a table in the answer to a batch."""
+    """Return a function that adds units to those of a table in the answer to a batch."""
     if request.get("ReturnConsumedCapacity") != "TOTAL":
         return lambda units: None
-    told = {"TableName": name, "CapacityUnits": 0.0}
-    answer.setdefault("ConsumedCapacity", []).append(told)
+    capacity = {"TableName": name, "CapacityUnits": 0.0}
+    answer.setdefault("ConsumedCapacity", []).append(capacity)
 
     def add(units: float) -> None:
-        told["CapacityUnits"] += units  # type: ignore[operator]
+        capacity["CapacityUnits"] += units  # type: ignore[operator]
 
     return add
 
@@ -605,11 +606,13 @@ def _group_capacity(
         return {}
     names = list(dict.fromkeys(write.name for write in writes))
     sums = {
-        name: sum(one for one, write in zip(units, writes, strict=True) if write.name == name)
+        name: sum(each for each, write in zip(units, writes, strict=True) if write.name == name)
         for name in names
     }
-    told = [{"TableName": name, "CapacityUnits": sums[name], kind: sums[name]} for name in names]
-    return {"ConsumedCapacity": told}
+    capacities = [
+        {"TableName": name, "CapacityUnits": sums[name], kind: sums[name]} for name in names
+    ]
+    return {"ConsumedCapacity": capacities}
 
 
 def _raise(error: ClientError) -> None:

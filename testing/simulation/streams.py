@@ -1,4 +1,4 @@
-"""The streams of tables in memory, as boto3's client `dynamodbstreams` tells them."""
+"""The streams of tables in memory, with the methods of boto3's client `dynamodbstreams`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +20,8 @@ class Streams:
 
     Attributes:
         tables: The tables by their names, which are also the ARNs of their streams.
-        is_crowded: Returns whether the next request, of the operation that it is given, is
-            throttled because too many others read the stream.
+        is_crowded: Returns whether the next request of an operation is throttled because too many
+            readers use the stream.
     """
 
     def __init__(self, schedule: Schedule, tables: dict[str, Table]) -> None:
@@ -30,7 +30,7 @@ class Streams:
         self.is_crowded: Callable[[str], bool] = lambda operation: False
 
     def _admit(self, operation: str) -> None:
-        """Raise the error of a throttled request, or wait as long as an answer takes."""
+        """Wait for the time of an answer, and raise an error if the request is throttled."""
         self._schedule.sleep(ANSWER_SECONDS)
         if self.is_crowded(operation):
             raise failure("LimitExceededException", TOO_MANY_READERS)
@@ -55,22 +55,17 @@ class Streams:
     def get_records(self, **request: Any) -> dict[str, Any]:
         self._admit("get_records")
         name, number, at = request["ShardIterator"].rsplit(" ", 2)
-        most = request.get("Limit", 1_000)
-        found = records(self._tables[name], name, int(number), int(at), most)
-        return {
-            "Records": found,
-            "NextShardIterator": f"{name} {number} {int(at) + len(found)}",
-        }
+        page = records(self._tables[name], name, int(number), int(at), request.get("Limit", 1_000))
+        return {"Records": page, "NextShardIterator": f"{name} {number} {int(at) + len(page)}"}
 
 
-def records(table: Table, name: str, shard: int, at: int, most: int) -> list[dict[str, Any]]:
-    """Of one shard from a place on, also as a function is handed them."""
-    found = []
-    for number, (moment, old, new) in enumerate(table.shards[shard][at : at + most], at + 1):
+def records(table: Table, name: str, shard: int, at: int, maximum: int) -> list[dict[str, Any]]:
+    """Return the records of a shard from a place on, in the form of a client or a function."""
+    kinds = {(True, False): "INSERT", (False, True): "REMOVE", (False, False): "MODIFY"}
+    page = []
+    for number, (moment, old, new) in enumerate(table.shards[shard][at : at + maximum], at + 1):
         images = {"OldImage": old, "NewImage": new}
-        there = old or new or {}
-        kinds = {(True, False): "INSERT", (False, True): "REMOVE", (False, False): "MODIFY"}
-        found.append(
+        page.append(
             {
                 "eventID": f"{name} {shard} {number}",
                 "eventName": kinds[old is None, new is None],
@@ -78,10 +73,10 @@ def records(table: Table, name: str, shard: int, at: int, most: int) -> list[dic
                 "eventSourceARN": name,
                 "dynamodb": {
                     "ApproximateCreationDateTime": moment,
-                    "Keys": copy_of(table.base.key_of(there)),
+                    "Keys": copy_of(table.base.key_of(old or new or {})),
                     "SequenceNumber": str(number).zfill(21),
                     **{kind: copy_of(image) for kind, image in images.items() if image is not None},
                 },
             }
         )
-    return found
+    return page

@@ -1,8 +1,8 @@
 """Tables in memory, with their indexes and streams.
 
 A table and each of its indexes are a View: places in the order of a Scan, and the item at each
-place. Both may be made as they are read (testing/report_corpus/virtual.py), so that a table of
-millions of items takes no memory and no time to load.
+place. Both may be generated on demand (testing/report_corpus/virtual.py), so that a table of
+millions of items needs no memory and no time to load.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ HASHES = 1 << 128
 """The size of the hash space. A segment is an equal part of it."""
 
 Place = tuple[int, tuple[Any, ...], tuple[Any, ...]]
-"""Where an item is in a Scan: its hash, and what its partition key and its sort key sort by."""
+"""The place of an item in a Scan: its hash, and the sort values of its partition and sort keys."""
 
 
 @lru_cache(1 << 16)
 def hash_of(orders: tuple[Any, ...]) -> int:
-    """Return the place in the hash space of a partition key, given what its values sort by."""
+    """Return the place in the hash space of a partition key, given its sort values."""
     return int.from_bytes(hashlib.md5(repr(orders).encode()).digest(), "big")
 
 
@@ -35,9 +35,9 @@ class View:
     Attributes:
         hashes, ranges: The attributes of the partition key and of the sort key.
         types: The types of all key attributes of the table and its indexes.
-        tie: Of an index, the attributes of the table's key, which order what is equal in it.
+        tie: For an index, the attributes of the table's key, which order items with equal keys.
         names: The attributes of a start key.
-        projected: The attributes that an index has. None: all.
+        projected: The attributes that an index has; None for all.
         is_global: Whether it is a global index.
         items: The item at each place.
     """
@@ -77,7 +77,7 @@ class View:
         return self.items.get(self.place(key))
 
     def replace(self, old: Item | None, new: dict[str, Value] | None) -> None:
-        """Store an item in place of the one with the same key. None: there is none."""
+        """Replace the item with the same key. None stands for no item."""
         before, after = (
             self.place(item) if item is not None and item.keys() >= set(self.schema) else None
             for item in (old, new)
@@ -88,39 +88,43 @@ class View:
         if after is not None and new is not None:
             if before != after:
                 insort(self.places, after)
-            kept = self.projected
-            self.items[after] = new if kept is None else {n: v for n, v in new.items() if n in kept}
+            names = self.projected
+            if names is not None:
+                new = {name: value for name, value in new.items() if name in names}
+            self.items[after] = new
 
     def check_key(self, key: Item) -> None:
-        """Raise Invalid for what is no key of this table, or no start key of this index."""
+        """Raise Invalid unless this is a key of this table, or a start key of this index."""
         if key.keys() != set(self.names):
             raise Invalid("The provided key element does not match the schema")
         for name, value in key.items():
             self.check_key_value(name, value)
 
     def check_key_value(self, name: str, value: Value) -> None:
-        """Raise Invalid for what cannot be the value of a key attribute."""
+        """Raise Invalid unless this can be the value of a key attribute."""
         type_ = self.types[name]
         if value.keys() != {type_}:
             raise Invalid(f"Type mismatch for key {name}")
         if not value[type_]:
             raise Invalid(f"The value of a key attribute must not be empty. Key: {name}")
-        most = 2_048 if name in self.hashes else 1_024
-        if type_ != "N" and value_bytes(value) > most:
-            raise Invalid(f"The value of a key attribute has more than {most} bytes. Key: {name}")
+        maximum = 2_048 if name in self.hashes else 1_024
+        if type_ != "N" and value_bytes(value) > maximum:
+            raise Invalid(
+                f"The value of a key attribute has more than {maximum} bytes. Key: {name}"
+            )
 
 
 _GLOBAL, _LOCAL = "GlobalSecondaryIndexes", "LocalSecondaryIndexes"
 
 
 class Table:
-    """One table.
+    """A table.
 
     Attributes:
         base, indexes: The items in the order of the table and of each index.
-        shards: The changes in each shard of its stream: when, the item as it was, and as it is.
+        shards: The changes in each shard of its stream: the time, the old item and the new item.
             A table without shards has no stream.
-        reported: The item count and the bytes that DescribeTable reports. None: the true ones.
+        reported: The item count and the bytes that DescribeTable reports; None for the true ones.
     """
 
     def __init__(
@@ -130,7 +134,7 @@ class Table:
         shards: int = 0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """request: the parameters of CreateTable."""
+        """Create a table, given the parameters of CreateTable."""
         self._request = request
         self._now = now
         self.created = now()
@@ -147,7 +151,7 @@ class Table:
             [] for _ in range(shards)
         ]
         self.reported: tuple[int, int] | None = None
-        self._size: int | None = None  # in bytes; None: not known since the last change
+        self._size: int | None = None  # in bytes; None after a change
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -160,7 +164,7 @@ class Table:
 
     @property
     def items(self) -> list[dict[str, Value]]:
-        """All items, in the order in which their keys came."""
+        """All items in the order in which their keys were added."""
         return list(self.base.items.values())
 
     def put(self, item: Item) -> None:
@@ -173,7 +177,7 @@ class Table:
         self.store(key, None)
 
     def check(self, item: Item) -> None:
-        """Raise Invalid for what cannot be an item of this table."""
+        """Raise Invalid unless this can be an item of this table."""
         self.base.check_key({name: item[name] for name in self.keys if name in item})
         for index in self.indexes.values():
             for name in index.schema:
@@ -183,7 +187,7 @@ class Table:
             raise Invalid("Item size has exceeded the maximum allowed size")
 
     def store(self, key: Item, new: dict[str, Value] | None) -> None:
-        """Store an item that was checked, or delete the one with this key (None)."""
+        """Store an item that was checked, or delete the item with this key (None)."""
         self._size = None
         old = self.base.at(key)
         if self.shards and old != new:
@@ -198,7 +202,7 @@ class Table:
         return self._size
 
     def describe(self, name: str) -> dict[str, Any]:
-        """Return what DescribeTable says."""
+        """Return the table's description by DescribeTable."""
         count, size = self.reported or (len(self.base.items), self._bytes())
         description = {
             "TableName": name,

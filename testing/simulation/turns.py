@@ -1,4 +1,4 @@
-"""A real database's requests in virtual time: one at a time, each with its way there and back."""
+"""Requests to a real database in virtual time: one at a time, with delays before and after."""
 
 import random
 from functools import partial
@@ -10,7 +10,7 @@ from testing.simulation.schedule import Schedule
 
 
 class Turns:
-    """A client of Keyhop's or boto3's, whose users are tasks of the schedule."""
+    """A client of Keyhop or boto3 whose callers are tasks of the schedule."""
 
     def __init__(self, client: Any, schedule: Schedule, chance: random.Random) -> None:
         self._client = client
@@ -18,7 +18,6 @@ class Turns:
         self._chance = chance
 
     def call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """One request."""
         self._schedule.sleep(self._chance.uniform(0.001, 0.03))
         try:
             return send(self._client, operation, parameters)

@@ -1,4 +1,4 @@
-"""Typed values as the service stores, compares and adds them, and how it refuses a request."""
+"""Typed values, which are stored, compared and added like those of the service."""
 
 import re
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ class NotSimulated(BaseException):
 def stored(value: Value) -> Value:
     """Return a copy of a typed value in the form in which the service stores it.
 
-    Numbers have no exponent and no superfluous digits, and sets are sorted. So two values that the
-    service calls equal are equal.
+    Numbers have no exponent and no superfluous digits, and sets are sorted. So values are equal if
+    they are equal for the service.
 
     Raises:
         Invalid: The service does not accept the value.
@@ -99,15 +99,15 @@ def _written(exact: Decimal) -> str:
     return format(exact, "f")
 
 
-def added(one: Value, other: Value, sign: int = 1) -> Value:
+def added(first: Value, second: Value, sign: int = 1) -> Value:
     """Return the sum of two numbers, or with the sign -1 their difference. Raise Invalid."""
-    if one.keys() != {"N"} or other.keys() != {"N"}:
+    if first.keys() != {"N"} or second.keys() != {"N"}:
         raise Invalid("An operand in the update expression has an incorrect data type")
-    return {"N": _written(_EXACT.add(Decimal(one["N"]), sign * Decimal(other["N"])))}
+    return {"N": _written(_EXACT.add(Decimal(first["N"]), sign * Decimal(second["N"])))}
 
 
 def order_of(value: Value) -> Any:
-    """Return what a string, a number or a binary value sorts by."""
+    """Return the sort value of a string, a number or a binary value."""
     ((type_, content),) = value.items()
     if type_ == "N":
         return Decimal(content)
@@ -115,7 +115,7 @@ def order_of(value: Value) -> Any:
 
 
 def compare(operator: str, left: Value | None, right: Value | None) -> bool:
-    """Compare two stored values as a condition does. None is an attribute that is missing."""
+    """Compare two stored values like a condition. None stands for a missing attribute."""
     if operator == "=":
         return left is not None and left == right
     if operator == "<>":

@@ -1,4 +1,4 @@
-"""The DynamoDB in memory behind HTTP, with faults on demand."""
+"""An HTTP server of the DynamoDB in memory, with faults on demand."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ from testing.simulation.service import Service, failure
 from testing.simulation.values import NotSimulated
 
 Fault = Callable[[str, Mapping[str, Any]], None]
-"""Called before each request is answered: may raise ClientError, or Hangup."""
+"""A function that is called before each request is answered; it may raise ClientError or Hangup."""
 
 
 class Hangup(Exception):
@@ -27,7 +27,7 @@ class Hangup(Exception):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
-    """Who finds the queue full asks again a second later, or three: many come at once."""
+    """A long queue, because many clients connect at once, and retry after seconds if it is full."""
 
 
 class StandIn:
@@ -55,27 +55,27 @@ class StandIn:
         return 200, body
 
     def at(self, operation: str, act: Callable[[int], Exception | None]) -> list[int]:
-        """Before a request of this operation is answered, raise what `act` returns, if anything.
+        """Raise what `act` returns, if anything, before each request of an operation.
 
-        act: gets the request's number among them, from 1. The numbers so far are returned.
+        `act` gets the number of the request, from 1. The returned list has all numbers so far.
         """
-        numbers, came = itertools.count(1), list[int]()
+        counter, numbers = itertools.count(1), list[int]()
 
         def fault(called: str, request: Mapping[str, Any]) -> None:
             if called == operation:
-                came.append(number := next(numbers))
+                numbers.append(number := next(counter))
                 if (error := act(number)) is not None:
                     raise error
 
         self.fault = fault
-        return came
+        return numbers
 
     def heal(self) -> None:
-        """Answer all requests again."""
+        """Remove the fault."""
         self.fault = lambda operation, request: None
 
     def alter(self, change: Callable[[str, Mapping[str, Any], dict[str, Any]], None]) -> None:
-        """Have each answer changed, or looked at, before it is sent."""
+        """Call a function that may change each answer before it is sent."""
         answer = self.answer
 
         def altered(operation: str, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -120,22 +120,22 @@ class StandIn:
                 self.wfile.flush()
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Nothing."""
+                pass
 
         return Handler
 
 
-def _error_response(error: ClientError) -> tuple[int, dict[str, Any]]:
+def _error_response(exception: ClientError) -> tuple[int, dict[str, Any]]:
     """Return the HTTP status and the body of an error response."""
-    body: dict[str, Any] = dict(error.response)
-    told, status = body.pop("Error"), body.pop("ResponseMetadata")["HTTPStatusCode"]
-    type_ = f"com.amazonaws.dynamodb.v20120810#{told['Code']}"
-    return status, {"__type": type_, "message": told["Message"], **body}
+    body: dict[str, Any] = dict(exception.response)
+    error, status = body.pop("Error"), body.pop("ResponseMetadata")["HTTPStatusCode"]
+    type_ = f"com.amazonaws.dynamodb.v20120810#{error['Code']}"
+    return status, {"__type": type_, "message": error["Message"], **body}
 
 
 @contextmanager
 def running() -> Iterator[StandIn]:
-    """A stand-in on a free port of loopback."""
+    """Run a stand-in on a free loopback port."""
     stand_in = StandIn()
     thread = threading.Thread(target=stand_in.serve, daemon=True)
     thread.start()

@@ -1,1 +1,1 @@
-"""Tables declared from the rules' meanings alone, without sight of how the report finds them."""
+"""Tables declared by people who knew the meaning of each rule, and not how the report finds it."""

@@ -112,7 +112,7 @@ def test_rows():
 )
 
 
-# A5: a filter drops what was read
+# A5: a filter drops most of the items
 
 
 def states(tag: str, attribute: str, usual: str, share: float, rare: str, spec: str) -> Rows:
@@ -190,46 +190,46 @@ def follows(tag: str, attribute: str, way: str, then: str) -> Application:
         tag: The tag of the items' keys.
         attribute: The key of the index by-ATTRIBUTE, of which each write makes a new value.
         way: "put" or "update".
-        then: What is read: "index", "mostly" for two of three, "item", "others", "before" for the
-            index before the write, or "later" for the index after some seconds.
+        then: The kind of read: "index", "mostly" for two of three, "item", "others", "before" for
+            the index before the write, or "later" for the index after some seconds.
     """
 
-    def listed(client: Any, table: str, wanted: str) -> None:
+    def listed(client: Any, table: str, value: str) -> None:
         client.query(
             TableName=table,
             IndexName=f"by-{attribute}",
             KeyConditionExpression="#a = :a",
             ExpressionAttributeNames={"#a": attribute},
-            ExpressionAttributeValues={":a": {"S": wanted}},
+            ExpressionAttributeValues={":a": {"S": value}},
         )
 
     def work(client: Any, table: str, chance: Random) -> None:
         values = []
         for number in range(900):
-            key, wanted = {"pk": {"S": known(tag, number % 300)}}, known("new", number)
+            key, value = {"pk": {"S": known(tag, number % 300)}}, known("new", number)
             if then == "before":
-                listed(client, table, wanted)
+                listed(client, table, value)
             if way == "put":
-                client.put_item(TableName=table, Item=key | LABELED | {attribute: {"S": wanted}})
+                client.put_item(TableName=table, Item=key | LABELED | {attribute: {"S": value}})
             else:
                 client.update_item(
                     TableName=table,
                     Key=key,
                     UpdateExpression="SET #a = :a",
                     ExpressionAttributeNames={"#a": attribute},
-                    ExpressionAttributeValues={":a": {"S": wanted}},
+                    ExpressionAttributeValues={":a": {"S": value}},
                 )
-            values.append(wanted)
+            values.append(value)
             if then == "index" or (then == "mostly" and number % 3):
-                listed(client, table, wanted)
+                listed(client, table, value)
             elif then == "item":
                 client.get_item(TableName=table, Key=key)
             elif then == "others":
                 listed(client, table, known("fixed", chance.randrange(50)))
         if then == "later":
             sleep(2.5)
-            for wanted in values[-300:]:
-                listed(client, table, wanted)
+            for value in values[-300:]:
+                listed(client, table, value)
 
     return work
 
@@ -405,12 +405,12 @@ def programs(text: str) -> list[tuple[str, str, str]]:
     "resource", "client" or nothing.
     """
     beginnings = {"resource": RESOURCE, "client": CLIENT, "": ""}
-    found = []
+    rows = []
     for program in text.strip().removeprefix("## ").split("\n## "):
         head, _, code = program.partition("\n")
         ((title, beginning, why),) = rows_of(head)
-        found.append((f"code: {title}", beginnings[beginning] + code.rstrip() + "\n", why))
-    return found
+        rows.append((f"code: {title}", beginnings[beginning] + code.rstrip() + "\n", why))
+    return rows
 
 
 for title, code, why in programs("""

@@ -54,7 +54,7 @@ def declare(
     planted = tuple(rule.strip() for rule in found.split(",") if rule.strip())
     kind = "planted" if planted else "decoy" if tempts else "clean"
     if isinstance(tempts, str):
-        tempts = dict(one.split(": ") for one in tempts.split("; ") if one)
+        tempts = dict(trap.split(": ") for trap in tempts.split("; ") if trap)
     more.setdefault("traps", tempts)
     case(f"fifth: {title}", kind, schema, items=items, found=planted, **more)  # type: ignore[arg-type]
 
@@ -233,7 +233,7 @@ def series(
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a library writes the keys of a single-table design.
+    """A library's form of the keys of a single-table design.
 
     Attributes:
         pk: The name of the partition key.
@@ -277,8 +277,8 @@ STYLES = {name: value for name, value in vars().items() if isinstance(value, Sty
 
 def style_of(text: str) -> Style:
     """Return a style by its name, with other fields if any, as in "BARE pk=id label=kind"."""
-    named, *others = text.split()
-    return replace(STYLES[named], **dict(one.split("=") for one in others))
+    name, *changes = text.split()
+    return replace(STYLES[name], **dict(change.split("=") for change in changes))
 
 
 Extra = Callable[[str, Random, float], Item]
@@ -290,18 +290,19 @@ def entities(
     """Return owners and their children.
 
     Args:
-        style: How the keys are written.
-        root: The owner, as "Customer uuid who:name joined:day": its kind, ids and fields.
-        children: Each as "Order 1-6 ulid total:cents": with how many there are of each owner.
+        style: The form of the keys.
+        root: The kind, ids and fields of the owner, such as "Customer uuid who:name joined:day".
+        children: The kinds of children, such as "Order 1-6 ulid total:cents" for 1 to 6 orders of
+            each owner.
         owners: The number of owners.
         extra: Further attributes of an item, by its kind.
     """
 
-    def made(kind: str, key: Item, spec: str, chance: Random, at: float) -> Item:
-        row = key | fields(spec, chance, at)
+    def entity(kind: str, key: Item, spec: str, chance: Random, at: float) -> Item:
+        item = key | fields(spec, chance, at)
         if style.label:
-            row[style.label] = style.written.format(kind=kind, low=kind.lower())
-        return row | (extra(kind, chance, at) if extra is not None else {})
+            item[style.label] = style.written.format(kind=kind, low=kind.lower())
+        return item | (extra(kind, chance, at) if extra is not None else {})
 
     def words(kind: str, id_: str) -> dict[str, str]:
         return {"kind": kind, "KIND": kind.upper(), "low": kind.lower(), "id": id_}
@@ -310,18 +311,18 @@ def entities(
         kind, ids, spec = (root + " ").split(" ", 2)
         for number in range(owners):
             at = past(chance, now)
-            own = words(kind, identifier(ids, chance, at, number))
-            partition = style.owner.format(**own)
-            key = {style.pk: partition, style.sk: style.root.format(**own)}
-            yield made(kind, key, spec, chance, at)
+            parts = words(kind, identifier(ids, chance, at, number))
+            partition = style.owner.format(**parts)
+            key = {style.pk: partition, style.sk: style.root.format(**parts)}
+            yield entity(kind, key, spec, chance, at)
             for child in children:
                 below, many, sort, more = (child + " ").split(" ", 3)
-                least, most = map(int, many.split("-"))
-                for position in range(chance.randint(least, most)):
+                minimum, maximum = map(int, many.split("-"))
+                for position in range(chance.randint(minimum, maximum)):
                     when = past(chance, now)
                     id_ = identifier(sort, chance, when, position)
                     key = {style.pk: partition, style.sk: style.child.format(**words(below, id_))}
-                    yield made(below, key, more, chance, when)
+                    yield entity(below, key, more, chance, when)
 
     return rows
 
@@ -435,13 +436,13 @@ def renamed(chance: Random, old: Item, at: float) -> Item:
     return old | {"remark": some(chance, 10, 50), "updatedAt": iso(at)}
 
 
-def raised(attribute: str, most: int = 1) -> Change:
+def raised(attribute: str, maximum: int = 1) -> Change:
     """Return a change that adds to one number."""
-    return lambda chance, old, at: old | {attribute: old[attribute] + chance.randint(1, most)}
+    return lambda chance, old, at: old | {attribute: old[attribute] + chance.randint(1, maximum)}
 
 
 def updates(pick: Pick, change: Change = renamed, count: int = 800) -> Writes:
-    """Return updates over a quarter of an hour; each starts from what the last has left."""
+    """Return updates over a quarter of an hour; each continues from the state after the last."""
 
     def writes(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
         latest: dict[int, Item] = {}
@@ -541,7 +542,7 @@ def queries(
 
     def work(client: Any, table: str, chance: Random) -> None:
         for _ in range(count):
-            asked: dict[str, Any] = {
+            request: dict[str, Any] = {
                 "TableName": table,
                 "KeyConditionExpression": "pk = :pk",
                 "ExpressionAttributeValues": {":pk": {"S": known(tag, chance.randrange(120))}},
@@ -549,14 +550,14 @@ def queries(
                 **more,
             }
             if begins:
-                asked["KeyConditionExpression"] += " AND begins_with(sk, :begins)"
-                asked["ExpressionAttributeValues"][":begins"] = {"S": begins}
+                request["KeyConditionExpression"] += " AND begins_with(sk, :begins)"
+                request["ExpressionAttributeValues"][":begins"] = {"S": begins}
             if condition:
-                asked["FilterExpression"] = condition
-                asked["ExpressionAttributeValues"] |= values or {}
+                request["FilterExpression"] = condition
+                request["ExpressionAttributeValues"] |= values or {}
             if names:
-                asked["ExpressionAttributeNames"] = names
-            client.query(**asked)
+                request["ExpressionAttributeNames"] = names
+            client.query(**request)
 
     return work
 
@@ -572,16 +573,16 @@ def scans(
                 key = {"pk": {"S": known(tag, chance.randrange(120))}}
                 client.get_item(TableName=table, Key=key)
                 continue
-            asked: dict[str, Any] = {"TableName": table}
+            request: dict[str, Any] = {"TableName": table}
             if condition:
-                asked |= {
+                request |= {
                     "FilterExpression": condition,
                     "ExpressionAttributeValues": dict(values or {}),
                 }
             while True:
-                page = client.scan(**asked)
+                page = client.scan(**request)
                 if "LastEvaluatedKey" not in page:
                     break
-                asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+                request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     return work

@@ -63,7 +63,7 @@ for title, key, numbers, tag, spec, step, share in rows_of("""
     ) -> Item:
         if old["pk"] != key:
             return renamed(chance, old, at)
-        return old | {name: old[name] + chance.randint(1, most) for name, most in step.items()}
+        return old | {name: old[name] + chance.randint(1, limit) for name, limit in step.items()}
 
     declare(
         title,
@@ -350,8 +350,8 @@ def owned(tag: str) -> Any:
     return single(known_key(tag), "label at:time", 600, owner=among(150, "o-"))
 
 
-def hottest(tag: str, first: float, others: float) -> Any:
-    return accessed({known(tag, n): others if n else first for n in range(10)})
+def hottest(tag: str, first: float, rest: float) -> Any:
+    return accessed({known(tag, n): rest if n else first for n in range(10)})
 
 
 for title, tag, kind, events, reads, writes in (

@@ -12,17 +12,17 @@ Items = Iterator[Item]
 
 
 def published(named: str, schema: Schema, **more: Any) -> Callable[[Any], Any]:
-    """Declare a table with a published schema, whose items the decorated function makes."""
+    """Declare a table with a published schema, whose items the decorated function yields."""
     return table(named, "real", schema, **more)
 
 
 def when(c: Random, now: float, days: float = 365) -> float:
-    """A time of the last days."""
+    """Return a random time of the last days."""
     return now - c.random() * days * DAY
 
 
 def skew(c: Random, below: int, power: float = 2.5) -> int:
-    """A number below, of which low ones are common."""
+    """Return a random number below a limit; low numbers are more common."""
     return int(below * c.random() ** power)
 
 
@@ -47,8 +47,8 @@ def toolbox_pokemons(c: Random, now: float) -> Items:
     """dynamodb-toolbox: the entities of its documentation, with _et, _ct and _md."""
     for _ in range(150):
         trainer = code(c, 10)
-        made = iso(when(c, now))
-        both = {"_ct": made, "_md": made}
+        created = iso(when(c, now))
+        both = {"_ct": created, "_md": created}
         yield both | {
             "PK": f"TRAINER#{trainer}",
             "SK": "TRAINER",
@@ -243,7 +243,10 @@ def rcu(per_minute: float, index: str = "", **more: Any) -> Metric:
 def paced(
     per_second: float, seconds: float, make: Callable[[float, int], tuple[Item | None, Item | None]]
 ) -> Iterator[Write]:
-    """Writes at an even pace up to half a minute ago. make: of a time and a number, the images."""
+    """Yield writes at a constant rate, the last one half a minute ago.
+
+    make: Returns the old and the new image of a write, given its time and number.
+    """
     how_many = int(per_second * seconds)
     for number in range(how_many):
         ago = 30 + seconds * (1 - number / how_many)
@@ -252,7 +255,7 @@ def paced(
 
 
 def people(c: Random, now: float, how_many: int = 900) -> Items:
-    """Users with an e-mail, a city and a time."""
+    """Yield users with an e-mail, a city and a time."""
     for user in ids(c, how_many):
         yield {
             "userId": user,
@@ -327,9 +330,9 @@ def sns(c: Random, now: float) -> Items:
     for user in users:
         yield {"PK": user, "SK": "info", "name": name(c), "content": some(c, 20, 90)}
         yield {"PK": user, "SK": "count", "follower#": skew(c, 90), "following#": skew(c, 90)}
-        for other in c.sample(users, c.randint(1, 6)):
-            yield {"PK": f"{user}#follower", "SK": other}
-            yield {"PK": f"{user}#following", "SK": other}
+        for follower in c.sample(users, c.randint(1, 6)):
+            yield {"PK": f"{user}#follower", "SK": follower}
+            yield {"PK": f"{user}#following", "SK": follower}
 
 
 @published(
@@ -503,22 +506,22 @@ def complaint_management_system(c: Random, now: float) -> Items:
     """aws-dynamodb-examples, schema_design/SchemaExamples/ComplainManagement."""
     agents, customers = ids(c, 70, lambda c: f"Agent{code(c, 4)}"), ids(c, 300)
     for number in c.sample(range(10**6, 10**7), 350):
-        key, made = f"Complaint{number}", when(c, now, 700)
+        key, created = f"Complaint{number}", when(c, now, 700)
         item = {
             "PK": key,
             "SK": "metadata",
             "customer_id": c.choice(customers),
             "complaint_id": key,
             "current_state": c.choice(["waiting", "assigned", "investigating", "resolved"]),
-            "creation_time": iso(made),
+            "creation_time": iso(created),
             "severity": c.choice(["P1", "P2", "P3"]),
             "complaint_description": some(c, 30, 200),
         }
         if c.random() < 0.15:
-            item |= {"escalated_to": c.choice(agents), "escalation_time": iso(made + 90_000)}
+            item |= {"escalated_to": c.choice(agents), "escalation_time": iso(created + 90_000)}
         yield item
         for step in range(c.randint(0, 5)):
-            at, comment = iso(made + step * 40_000), code(c, 6)
+            at, comment = iso(created + step * 40_000), code(c, 6)
             yield {
                 "PK": key,
                 "SK": f"comm#{at}#{comment}",
@@ -634,10 +637,10 @@ def next_auth(c: Random, now: float) -> Items:
 def post_amplify(c: Random, now: float) -> Items:
     """AWS Amplify: a model with the constant attribute type, to list all by date."""
     blogs = ids(c, 80)
-    for one in ids(c, 1500):
+    for post in ids(c, 1500):
         at = iso(when(c, now, 900))
         yield {
-            "id": one,
+            "id": post,
             "type": "Post",
             "__typename": "Post",
             "blogID": c.choice(blogs),

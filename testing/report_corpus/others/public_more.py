@@ -11,7 +11,7 @@ from testing.report_corpus.others.public import Items, published, when
 
 @cache
 def hexes(seed: str, count: int, length: int = 12) -> list[str]:
-    """Fixed random ids, that several items refer to."""
+    """Return constant random ids, to which several items may refer."""
     chance = Random(seed)
     return [f"{chance.getrandbits(length * 4):0{length}x}" for _ in range(count)]
 
@@ -23,16 +23,16 @@ def uuids(seed: str, count: int) -> list[str]:
 
 
 def skewed(chance: Random, pool, power: float = 2.0):
-    """One of the pool, its first ones more often."""
+    """Return an element of the pool; the first ones are more common."""
     return pool[int(len(pool) * chance.random() ** power)]
 
 
-def mostly(chance: Random, first: str, share: float, *others: str) -> str:
-    return first if chance.random() < share else chance.choice(others)
+def mostly(chance: Random, first: str, share: float, *rest: str) -> str:
+    return first if chance.random() < share else chance.choice(rest)
 
 
 def updates(count: int, seconds: float, change: Callable[[Item], Item]):
-    """A stream of updates of chance items, each from what the last has left."""
+    """Return a stream of updates of random items, each of which continues from the last state."""
 
     def stream(chance: Random, now: float, items: list[Item]) -> Iterator[Write]:
         state = list(items)
@@ -656,8 +656,8 @@ def social_network(chance: Random, now: float) -> Items:
             "content": words.some(chance, 10, 80),
             "imageUrl": "s3://pics/x",
         }
-        for other in chance.sample(users, 4):
-            yield {"PK": f"u#{user}#follower", "SK": f"u#{other}"}
+        for follower in chance.sample(users, 4):
+            yield {"PK": f"u#{user}#follower", "SK": f"u#{follower}"}
         for _ in range(2):
             post = words.ulid(when(chance, now, 300), chance)
             yield {
@@ -667,8 +667,8 @@ def social_network(chance: Random, now: float) -> Items:
                 "timestamp": int(when(chance, now, 300)),
             }
             yield {"PK": f"p#{post}#likecount", "SK": "count", "etc": chance.randint(0, 90)}
-            for other in chance.sample(users, 2):
-                yield {"PK": f"p#{post}#likelist", "SK": f"u#{other}"}
+            for fan in chance.sample(users, 2):
+                yield {"PK": f"p#{post}#likelist", "SK": f"u#{fan}"}
 
 
 @published(
@@ -686,8 +686,8 @@ def twitter(chance: Random, now: float) -> Items:
             "DataType": "userProfile",
             "DataValue": f"{words.name(chance).replace(' ', '_').lower()}_{user[:4]}",
         }
-        for other in chance.sample(users, 3):
-            yield {"ID": user, "DataType": f"followee_{other}", "DataValue": other}
+        for followee in chance.sample(users, 3):
+            yield {"ID": user, "DataType": f"followee_{followee}", "DataValue": followee}
         for _ in range(3):
             tweet = words.ulid(when(chance, now, 90), chance)
             yield {"ID": user, "DataType": f"timeline_{tweet}", "DataValue": tweet}
@@ -721,7 +721,7 @@ def shopping_cart(chance: Random, now: float) -> Items:
 
 
 def words_of(seed: str, count: int, now: float) -> list[str]:
-    """ULIDs of the last year."""
+    """Return ULIDs of the last year."""
     chance = Random(seed)
     return [words.ulid(when(chance, now, 365), chance) for _ in range(count)]
 
@@ -839,7 +839,7 @@ def express_sessions(chance: Random, now: float) -> Items:
     traps={"A16": "no time to live: the time stamp is only in milliseconds"},
 )
 def iot_rule(chance: Random, now: float) -> Items:
-    """What an AWS IoT rule writes in many tutorials: deviceid, timestamp in ms, payload."""
+    """The items of an AWS IoT rule in many tutorials: deviceid, timestamp in ms, payload."""
     for number in range(3000):
         yield {
             "deviceid": f"sensor-{skewed(chance, hexes('iot rule', 50, 6), 1.5)}",

@@ -1,1 +1,1 @@
-"""The tables, by what is looked at; importing a module declares its own."""
+"""Declarations of tables by subject; the import of a module adds its tables to the corpus."""

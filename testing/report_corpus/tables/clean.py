@@ -1,4 +1,4 @@
-"""Tables as one would want them: no finding at or above medium."""
+"""Tables without faults, on which a report has no finding at or above medium."""
 
 from random import Random
 
@@ -11,7 +11,7 @@ HIGH_SHARE = {"I1": "every item is in the index: no fault where the index is mea
 
 @table("shop, tagged and typed", "clean", Schema(sort="sk"))
 def shop(chance: Random, now: float, customers: int = 110):
-    """One table for three kinds of items, tagged and typed."""
+    """Yield tagged and typed items of three kinds in one table."""
     for _ in range(customers):
         pk = f"CUSTOMER#{uuid(chance)}"
         yield {"pk": pk, "sk": "PROFILE", "Type": "Customer", "name": name(chance)}
@@ -86,8 +86,8 @@ def follows(chance: Random, now: float):
     people = [f"USER#{uuid(chance)}" for _ in range(300)]
     for person in people:
         yield {"pk": person, "sk": person, "Type": "User", "name": name(chance)}
-        for other in chance.sample(people, chance.randint(2, 12)):
-            yield {"pk": person, "sk": f"FOLLOWS#{other}", "Type": "Follows", "to": other}
+        for followee in chance.sample(people, chance.randint(2, 12)):
+            yield {"pk": person, "sk": f"FOLLOWS#{followee}", "Type": "Follows", "to": followee}
 
 
 @table("projects of tenants", "clean", Schema(sort="sk"), allowed=ONE_ENTITY)
@@ -171,7 +171,7 @@ def busy_shop(chance: Random, now: float, items):
 
 
 def orderly(client, table, chance):
-    """Queries without a filter, eventually consistent; single puts."""
+    """Send eventually consistent queries without a filter, and single puts."""
     keys = client.scan(TableName=table, Limit=60)["Items"]
     for _ in range(400):
         item = chance.choice(keys)

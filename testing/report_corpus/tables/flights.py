@@ -13,7 +13,7 @@ from testing.report_corpus.tables.clean import ONE_ENTITY
 
 @cache
 def _rows() -> tuple[Item, ...]:
-    """One flight in eighty."""
+    """Return one flight in eighty."""
     return tuple(
         {name: _plain(value) for name, value in raw.items()}
         for raw in islice(flights(), 0, None, 80)
@@ -25,7 +25,7 @@ def _plain(value: Mapping[str, str]) -> str | Decimal:
 
 
 def by(key: str) -> Callable[[Random, float], Iterator[Item]]:
-    """The flights under one of their attributes, or under their day."""
+    """Return a function of the flights with one of their attributes, or their day, as the key."""
 
     def rows(chance: Random, now: float) -> Iterator[Item]:
         for row in _rows():

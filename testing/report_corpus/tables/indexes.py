@@ -10,14 +10,17 @@ READ = 600.0
 
 
 def reads(*indexes: str) -> tuple[Metric, ...]:
-    """A table and indexes that are read all day."""
+    """Return the metrics of a table and indexes that are read all day."""
     return (
-        *(Metric("ConsumedReadCapacityUnits", READ, index=one, days=30) for one in ("", *indexes)),
+        *(
+            Metric("ConsumedReadCapacityUnits", READ, index=name, days=30)
+            for name in ("", *indexes)
+        ),
         Metric("ConsumedWriteCapacityUnits", 100, days=30),
     )
 
 
-# A9: one key of an index has it all
+# A9: one key of an index has most of the entries
 
 
 def orders(chance: Random, now: float, common: str, share: float, count: int = 2_500):
@@ -172,14 +175,14 @@ TEN = ["status", "city", "owner", "phone", "plan", "source", "month", "colour", 
 def many(chance: Random, now: float, names):
     for _ in range(600):
         yield {"pk": f"LEAD#{uuid(chance)}"} | {
-            one: f"{one}-{chance.randrange(300)}" for one in names
+            attribute: f"{attribute}-{chance.randrange(300)}" for attribute in names
         }
 
 
 case(
     "ten indexes, one a question",
     "planted",
-    Schema("pk", indexes=tuple(Index(f"by-{one}", one, projection="KEYS_ONLY") for one in TEN)),
+    Schema("pk", indexes=tuple(Index(f"by-{key}", key, projection="KEYS_ONLY") for key in TEN)),
     items=lambda chance, now: many(chance, now, TEN),
     found=["A7"],
     allowed=CONSTANT,
@@ -226,14 +229,14 @@ case(
 case(
     "four indexes that are all read",
     "decoy",
-    Schema("pk", indexes=tuple(Index(f"by-{one}", one) for one in TEN[:4])),
+    Schema("pk", indexes=tuple(Index(f"by-{key}", key) for key in TEN[:4])),
     items=lambda chance, now: many(chance, now, TEN[:4]),
-    metrics=reads(*(f"by-{one}" for one in TEN[:4])),
+    metrics=reads(*(f"by-{key}" for key in TEN[:4])),
     allowed=CONSTANT,
     traps={"A7": "four, of four schemas, all read"},
 )
 
-# Choice and use: what is written to indexes
+# Choice and use: writes to indexes
 
 case(
     "indexes that cost twice the table's writes",

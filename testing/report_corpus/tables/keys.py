@@ -1,4 +1,4 @@
-"""A1, A2, A3, A18 and the texts in keys: what partition and sort keys look like."""
+"""A1, A2, A3, A18 and the texts in keys: tables by the form of their keys."""
 
 from random import Random
 
@@ -159,7 +159,7 @@ case(
 
 @table("customers and orders, all by plain ids", "planted", Schema(sort="sk"), found=["A2", "A18"])
 def mixed(chance: Random, now: float):
-    """Customers, orders and payments under plain ids, told apart by nothing."""
+    """Yield customers, orders and payments under plain ids, without an attribute for the kind."""
     for _ in range(300):
         pk = uuid(chance)
         yield {"pk": pk, "sk": pk, "name": name(chance), "email": f"{pk[:8]}@example.org"}

@@ -1,4 +1,4 @@
-"""A4, A5, A10, A12, A14, A17: what the application asks, and its code."""
+"""A4, A5, A10, A12, A14, A17: tables by the requests and the code of their applications."""
 
 from random import Random
 
@@ -21,7 +21,7 @@ def sample(client, table, count: int = 80):
 
 
 def filtering(keep: float):
-    """Queries of a customer's items, of which a filter keeps a share."""
+    """Return an application that queries items with a filter that keeps a share of them."""
 
     def work(client, table, chance: Random):
         keys = sample(client, table)
@@ -121,7 +121,7 @@ case(
     traps={"A5": "pages are short, nothing is dropped"},
 )
 
-# A10: what was just written, read from an index
+# A10: new items that are read from an index
 
 BY_OWNER = Schema("pk", indexes=(Index("byOwner", "owner"),))
 
@@ -177,7 +177,7 @@ case(
 
 
 def renamed(client, table, chance: Random):
-    """Each car gets an owner, and is looked for among his at once; others are asked for too."""
+    """Give an owner to cars, and query the index by owner immediately; also query other owners."""
     keys = sample(client, table)
     for number in range(1_000):
         owner = f"o{chance.randrange(150)}"

@@ -1,7 +1,7 @@
-"""Large tables, of which a report reads a small part: what a sample can find, and must not.
+"""Large tables, of which a report reads a small sample.
 
-The stand-in makes their items as they are read. Each has some 20,000 keys or more, and from half a
-gigabyte on; 800 read units read 6 MB of it.
+The stand-in generates their items on demand. Each has at least about 20,000 keys and half a
+gigabyte, of which 800 read units read 6 MB.
 """
 
 from random import Random
@@ -23,7 +23,7 @@ def plain(key: str, number: int, at: float) -> Item:
 
 
 def two_kinds(typed: bool):
-    """A head and its lines, under tags."""
+    """Return a function of items: a head and its lines, under tags."""
 
     def item(key: str, number: int, at: float) -> Item:
         kind = "HEAD" if number == 0 else "LINE"
@@ -34,7 +34,7 @@ def two_kinds(typed: bool):
 
 
 def large_share(share: int, size: int):
-    """One item in `share` has `size` bytes."""
+    """Return a function of items, of which one in `share` has `size` bytes."""
 
     def item(key: str, number: int, at: float) -> Item:
         is_large = (number + len(key) + int(at)) % share == 0
@@ -44,7 +44,7 @@ def large_share(share: int, size: int):
 
 
 def untagged(key: str, number: int, at: float) -> Item:
-    """A customer first, and her orders."""
+    """Return a customer as the first item, and orders as the others."""
     if number == 0:
         return {"name": "Ada", "email": "a@b", "body": BODY[:500]}
     return {"cents": number, "status": "open", "memo": BODY[:700]}
@@ -62,7 +62,7 @@ def large(name: str, kind: Kind, collections: Collections, **more: Any) -> None:
     case(name, kind, Schema(sort="sk"), options={"units": 800}, virtual=collections, **more)
 
 
-NUMBERS = sorted(f"PAGE#{one}" for one in range(1, 200))
+NUMBERS = sorted(f"PAGE#{number}" for number in range(1, 200))
 
 large(
     "half a million invoices by number",

@@ -1,4 +1,4 @@
-"""A6, A13, A15, A16, A19: what is large, what only grows, what should have gone, few keys."""
+"""A6, A13, A15, A16, A19: large items, growing collections, expired items, and few keys."""
 
 from random import Random
 
@@ -13,10 +13,10 @@ LSI_SMALL = {"A6": "an LSI is there, and its collections are small; low"}
 # A13: large items
 
 
-def documents(chance: Random, large: float, least: int, most: int, count: int = 400):
+def documents(chance: Random, large: float, minimum: int, maximum: int, count: int = 400):
     for number in range(count):
         is_large = number < large * count
-        size = chance.randint(least, most) * KB if is_large else chance.randint(200, 3_000)
+        size = chance.randint(minimum, maximum) * KB if is_large else chance.randint(200, 3_000)
         yield {"doc": f"DOC#{uuid(chance)}", "Type": "Doc", "body": text(chance, size)}
 
 
@@ -64,8 +64,8 @@ case(
 # A15: collections without an end
 
 
-def giants(chance: Random, now: float, others: int, giant: int, tag: str):
-    for _ in range(others):
+def giants(chance: Random, now: float, rest: int, giant: int, tag: str):
+    for _ in range(rest):
         pk = f"{tag}#{uuid(chance)}"
         for _ in range(chance.randint(2, 12)):
             at = now - chance.random() * 300 * DAY
@@ -102,7 +102,8 @@ case(
 
 
 def growing(chance: Random, now: float, items):
-    pk = max({row["pk"] for row in items}, key=lambda one: sum(r["pk"] == one for r in items[-50:]))
+    last = [row["pk"] for row in items[-50:]]
+    pk = max({row["pk"] for row in items}, key=last.count)
     for number in range(700):
         ago = 880 - number * 1.2
         yield Write(ago, None, {"pk": pk, "sk": ulid(now - ago, chance), "what": "x"})
@@ -228,7 +229,7 @@ def event(key: str, number: int, at: float) -> dict:
 
 
 def unordered(key: str, number: int, at: float) -> str:
-    """A sort key in which no order can be found, so that no length can be estimated."""
+    """Return a sort key without a detectable order, so that no length can be estimated."""
     return f"{number * 2_654_435_761 % 2**32:08x}/{number:x}"
 
 

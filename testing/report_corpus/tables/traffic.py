@@ -1,4 +1,4 @@
-"""A8, A11, A12, A4 by metrics, H1 to H7: what is seen while the table is used."""
+"""A8, A11, A12, A4 by metrics, H1 to H7: tables by their traffic."""
 
 from random import Random
 
@@ -24,7 +24,7 @@ USE = (
     Metric("SuccessfulRequestLatency", 4_000, operation="GetItem"),
     Metric("SuccessfulRequestLatency", 1_900, operation="PutItem"),
 )
-"""An ordinary day."""
+"""The metrics of an ordinary day."""
 
 
 def pages(chance: Random, now: float, count: int = 900):
@@ -38,15 +38,15 @@ def pages(chance: Random, now: float, count: int = 900):
         }
 
 
-def spread(chance: Random, now: float, items, count: int, least: float = 10.0):
-    """Ordinary writes, all over the keys and the time."""
+def spread(chance: Random, now: float, items, count: int, minimum: float = 10.0):
+    """Yield ordinary writes, spread over the keys and the time."""
     for _ in range(count):
         old = chance.choice(items)
-        yield Write(least + chance.random() * 850, old, old | {"title": some(chance, 5, 50)})
+        yield Write(minimum + chance.random() * 850, old, old | {"title": some(chance, 5, 50)})
 
 
 def in_order(writes):
-    return sorted(writes, key=lambda one: -one.ago)
+    return sorted(writes, key=lambda write: -write.ago)
 
 
 # A8: one counter
@@ -161,11 +161,11 @@ def moving(backwards: float):
         for _ in range(1_600):
             old = chance.choice(items)
             at = chance.randrange(4)
-            here, there = STEPS[at], STEPS[at + 1]
+            before, after = STEPS[at], STEPS[at + 1]
             if chance.random() < backwards:
-                here, there = there, here
+                before, after = after, before
             ago = chance.random() * 880
-            yield Write(ago, old | {"status": here}, old | {"status": there})
+            yield Write(ago, old | {"status": before}, old | {"status": after})
 
     return lambda chance, now, items: in_order(writes(chance, now, items))
 
@@ -295,7 +295,7 @@ case(
 
 
 def burst(chance: Random, now: float, items):
-    """A second in which one key has 900 write units; large items, so few records do it."""
+    """Yield seconds in which one key has 900 write units, by few writes of large items."""
     body = text(chance, 8_900)
     for second in range(30):
         for number in range(80 if second % 2 else 30):
@@ -438,7 +438,7 @@ case(
 
 
 def in_hash_order(chance: Random, now: float, items):
-    """A copy by a scan, 110 items every 12 seconds: `items` are given as a scan returns them."""
+    """Yield the writes of a copy by a scan: 110 items every 12 seconds, in the given order."""
     for number, row in enumerate(items[::2][:600]):
         yield Write(880 - 12 * (number // 110), None, row)
 
@@ -484,8 +484,8 @@ case(
 
 
 def one_shard(chance: Random, now: float, items):
-    """Many keys, none of them hot, which happen to lie together."""
-    together = [one for one in items if shard_of(one["pk"]) == 0]
+    """Yield writes to many keys, none of them hot, which happen to be in one shard."""
+    together = [row for row in items if shard_of(row["pk"]) == 0]
     for _ in range(1_000):
         old = chance.choice(together if chance.random() < 0.85 else items)
         yield Write(chance.random() * 880, old, old | {"title": some(chance, 5, 9)})
