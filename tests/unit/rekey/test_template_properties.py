@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from keyhop.dynamodb.values import canonical, same_item
 from keyhop.errors import CannotStart
@@ -184,6 +184,7 @@ def test_a_mapped_item_comes_back_and_names_its_owner(seed):
     checked(transform, items)
 
 
+@example(36147)  # a kept key that is empty
 @given(SEED)
 def test_what_the_application_changes_there_travels_back_or_is_refused(seed):
     transform, items = some_world(seed)

@@ -236,6 +236,7 @@ class Rules(Transform):
     def back(self, item: Item) -> Item | None:
         returned = self._here(item)
         if returned is not None:
+            check_key(self.source, returned)
             mapped = self._there(returned)
             if mapped != item:
                 check_equal(item, mapped, "are not as the template makes them")
