@@ -122,7 +122,7 @@ def test_workers_that_crash_repeatedly_change_nothing(
 def test_concurrent_workers_of_the_same_run_change_nothing(
     strict: Database, table_name: str, tmp_path: Path, rounds: int
 ) -> None:
-    """There is no lock, as in a deployment. A worker that loses a commit adopts the winner's."""
+    """A deployment has no lock either. A worker that loses a commit adopts the winner's."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     for round_ in range(rounds):
         path = tmp_path / str(round_)
@@ -218,7 +218,7 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(
 def test_an_index_is_deduplicated_across_a_resume(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:
-    """On DynamoDB Local the segments of an index share keys."""
+    """The segments of an index share keys, also on DynamoDB Local."""
     dynamodb.create(table_name, **BY_DAY)
     dynamodb.fill(
         table_name,

@@ -173,7 +173,7 @@ def test_all_processes_together_do_not_exceed_the_rate(
 def test_orphaned_processes_commit_and_end(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """Until the last orphan has ended, the run is locked."""
+    """The run is locked until the last orphan has ended."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     path = tmp_path / "out"
     answers = threading.Event()

@@ -697,11 +697,11 @@ def both(dynamodb_local_url: str) -> Both:
     return Both(Database("dynamodb_local", dynamodb_local_url), SCHEMAS)
 
 
-def check(both: Both, sent: Sequence[Request]) -> None:
+def check(both: Both, request_list: Sequence[Request]) -> None:
     """Send requests to both databases, each transaction with a token twice."""
     both.clear()
     example = uuid.uuid4().hex[:8]
-    for operation, request in sent:
+    for operation, request in request_list:
         token = request.get("ClientRequestToken")
         if token is None:
             both.send(operation, request)
@@ -1368,8 +1368,8 @@ def test_requests_of_sharded_tables_are_answered_alike(
     monkeypatch.setattr(sharding_world, "Service", recording)
     assert not sharding_run.run(seed).wrong
     (service,) = services
-    sent = replay(dynamodb_local_url, service, {})
-    assert {"query", "update_item", "put_item"} <= sent.keys()
+    counts = replay(dynamodb_local_url, service, {})
+    assert {"query", "update_item", "put_item"} <= counts.keys()
 
 
 @pytest.mark.timeout(1_200)
@@ -1403,5 +1403,5 @@ def test_requests_of_the_re_key_are_answered_alike(
     monkeypatch.setattr(world, "put_first", keep)
     chaos.run()
     assert chaos.wrong == []
-    sent = replay(dynamodb_local_url, world.service, first)
-    assert {"query", "update_item", "put_item", "delete_item"} | also_sent <= sent.keys()
+    counts = replay(dynamodb_local_url, world.service, first)
+    assert {"query", "update_item", "put_item", "delete_item"} | also_sent <= counts.keys()

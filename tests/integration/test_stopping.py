@@ -58,7 +58,7 @@ def signals_are_not_ignored() -> Iterator[None]:
 
 
 @contextmanager
-def holding(program: str) -> Iterator["Held"]:
+def holding(program: str) -> Iterator["HeldServer"]:
     """Run `program`, which calls `hold`, in a separate process group."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD + program],
@@ -68,14 +68,14 @@ def holding(program: str) -> Iterator["Held"]:
         stderr=subprocess.PIPE,
     ) as parent:
         assert parent.stdout is not None
-        held = Held(parent, parent.stdout.readline())
+        server = HeldServer(parent, parent.stdout.readline())
         try:
-            yield held
+            yield server
         finally:
-            held.kill()
+            server.kill()
 
 
-class Held:
+class HeldServer:
     """A program that runs a server, with the server's guard and processes.
 
     Args:
@@ -101,16 +101,16 @@ class Held:
             os.close(file)
 
 
-def to_group(held: Held, number: signal.Signals) -> None:
-    os.killpg(held.parent.pid, number)
+def to_group(server: HeldServer, number: signal.Signals) -> None:
+    os.killpg(server.parent.pid, number)
 
 
-def to_parent(held: Held, number: signal.Signals) -> None:
-    held.parent.send_signal(number)
+def to_parent(server: HeldServer, number: signal.Signals) -> None:
+    server.parent.send_signal(number)
 
 
-def to_guard(held: Held, number: signal.Signals) -> None:
-    os.kill(held.guard, number)
+def to_guard(server: HeldServer, number: signal.Signals) -> None:
+    os.kill(server.guard, number)
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def to_guard(held: Held, number: signal.Signals) -> None:
     ],
 )
 def test_all_processes_of_a_server_end_whichever_process_gets_the_signal(
-    send: Callable[[Held, signal.Signals], None], number: signal.Signals
+    send: Callable[[HeldServer, signal.Signals], None], number: signal.Signals
 ) -> None:
-    with holding("hold()") as held:
-        send(held, number)
-        assert held.server_ends()
+    with holding("hold()") as server:
+        send(server, number)
+        assert server.server_ends()
 
 
 @pytest.mark.parametrize(
@@ -142,15 +142,15 @@ def test_servers_are_stopped_before_the_program_says_so(
     before: str, numbers: list[signal.Signals]
 ) -> None:
     program = f"from local.cloud import exit_with\n{before}\nexit_with(hold)"
-    with holding(program) as held:
+    with holding(program) as server:
         for number in numbers:
-            to_group(held, number)
-        assert held.parent.stderr is not None
-        assert held.parent.stderr.readline() == b"Stopping ...\n"
-        assert held.parent.stderr.readline() == b"All servers are stopped.\n"
-        assert select.select(held.files[:1], [], [], 0)[0], "the server still runs"
-        assert held.server_ends()
-        assert held.parent.wait(LONGEST_SECONDS) == 128 + numbers[-1]
+            to_group(server, number)
+        assert server.parent.stderr is not None
+        assert server.parent.stderr.readline() == b"Stopping ...\n"
+        assert server.parent.stderr.readline() == b"All servers are stopped.\n"
+        assert select.select(server.files[:1], [], [], 0)[0], "the server still runs"
+        assert server.server_ends()
+        assert server.parent.wait(LONGEST_SECONDS) == 128 + numbers[-1]
 
 
 def test_a_closed_terminal_stops_the_servers(tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ exit_with(main)
         os.close(end)
         os.close(writer)
         with os.fdopen(reader, "rb") as printed:
-            held = Held(parent, printed.readline())
+            server = HeldServer(parent, printed.readline())
         try:
             os.close(terminal)
-            assert held.server_ends()
+            assert server.server_ends()
             assert parent.wait(LONGEST_SECONDS) == 128 + signal.SIGHUP
         finally:
-            held.kill()
+            server.kill()
 
 
 STEPS = [

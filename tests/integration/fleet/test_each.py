@@ -226,7 +226,7 @@ def test_a_dry_run_estimates_keys_and_writes_and_writes_nothing(each: Fleet) -> 
 
 @pytest.mark.prove
 def test_write_units_and_leftovers_are_shared_by_the_groups(local: Fleet) -> None:
-    """With the real effect, each put costs one unit, and the run spends no more than it may."""
+    """The real effect spends one unit per put, and no more than the run may spend."""
     expected = local.collections(SIZES * 10)
     local.name = "ForEachKey"
     fields = {"table": local.table, "put": ITEM, "guard": "none", "maxConcurrency": 4}

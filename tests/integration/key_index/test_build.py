@@ -230,7 +230,7 @@ def test_an_insert_beside_an_item_in_the_sentinels_place_takes_one_read(
 
 
 def test_a_look_at_a_collection_of_large_items_reads_one_of_them(machines: Machines) -> None:
-    """If the size is unknown, two items of 390 KB before the sentinel cost 192 read units."""
+    """Two items of 390 KB before the sentinel cost 192 read units if their size is unknown."""
     machines.create(**STREAM)
     machines.put(*(large(sort, 390) for sort in (" a", " b", "z")))
     machines.keeper().put({"pk": {"S": "one"}})

@@ -63,7 +63,7 @@ def places_of(machines: Machines) -> set[str]:
 
 
 def keep_all(keeper: Callable[..., Any], stream: Stream) -> None:
-    """Let the keeper process all records, including those of its own writes."""
+    """Let the keeper process all records, including those that its writes cause."""
     while records := stream.new():
         assert keeper(records) == {"batchItemFailures": []}
 
