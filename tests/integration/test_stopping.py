@@ -88,7 +88,7 @@ class HeldServer:
         self.guard, *processes = map(int, printed.split())
         self.files = [os.pidfd_open(process) for process in processes]
 
-    def server_ends(self) -> bool:
+    def ends(self) -> bool:
         """Return whether all processes of the server end within the maximum time."""
         return all(select.select([file], [], [], LONGEST_SECONDS)[0] for file in self.files)
 
@@ -128,7 +128,7 @@ def test_all_processes_of_a_server_end_whichever_process_gets_the_signal(
 ) -> None:
     with holding("hold()") as server:
         send(server, number)
-        assert server.server_ends()
+        assert server.ends()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_servers_are_stopped_before_the_program_says_so(
         assert server.parent.stderr.readline() == b"Stopping ...\n"
         assert server.parent.stderr.readline() == b"All servers are stopped.\n"
         assert select.select(server.files[:1], [], [], 0)[0], "the server still runs"
-        assert server.server_ends()
+        assert server.ends()
         assert server.parent.wait(LONGEST_SECONDS) == 128 + numbers[-1]
 
 
@@ -189,7 +189,7 @@ exit_with(main)
             server = HeldServer(parent, printed.readline())
         try:
             os.close(terminal)
-            assert server.server_ends()
+            assert server.ends()
             assert parent.wait(LONGEST_SECONDS) == 128 + signal.SIGHUP
         finally:
             server.kill()
