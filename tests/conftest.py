@@ -1,11 +1,11 @@
-"""Databases: one DynamoDB Local and one dynalite for all tests, a stand-in for each.
+"""Fixtures for databases: one DynamoDB Local and one dynalite for all tests, a stand-in for each.
 
-What takes long has the mark `prove`, in whole or for some of its parameters (testing/marks.py).
+Slow tests have the mark `prove`, in whole or for some of their parameters (testing/marks.py).
 """
 
 import gc
 import os
-import tracemalloc  # noqa: F401 - pytest would at the first unclosed socket, where another may come
+import tracemalloc  # noqa: F401 - else pytest imports it for the first warning of an open socket
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -38,18 +38,18 @@ from testing.standin.server import StandIn, running
 from testing.validation import problems_of
 
 os.environ["CDK_VALIDATION"] = "false"
-"""The CDK's own, which takes longer than all the rest; `cdk synth` in infra/test_app has it. Here,
-as the CDK's process begins when its packages are imported, which is before any fixture."""
+"""Skip the CDK's validation, which is slow and which `cdk synth` in infra/test_app covers. This
+must precede the imports of CDK packages, which start the CDK's process, and so all fixtures."""
 
-gc.disable()  # until all is collected
+gc.disable()  # until the tests are collected
 
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile(
     "new", derandomize=False, deadline=None, print_blob=True, max_examples=300
 )
 settings.load_profile("same")
-"""`same` examples every time, so that a red run is red for everybody; `make prove` draws new ones,
-and more (--hypothesis-profile=new, with the seed that it prints)."""
+"""The profile `same` draws the same examples every time, so that failures can be reproduced;
+`make prove` draws new ones, and more (--hypothesis-profile=new, with the seed that it prints)."""
 
 
 GROUPS = {
@@ -59,14 +59,14 @@ GROUPS = {
     "tests/docs/test_permissions.py": "cdk",
     "tests/integration/fleet/test_permissions.py": "cdk",
 }
-"""Tests that one worker has: of a laptop cloud, and of each synthesized stack, one is enough."""
+"""Tests that run in one worker each, so that they share a laptop cloud or synthesized stacks."""
 
 
 class ByFolder(LoadScopeScheduling):
-    """Deals tests out one by one, but those of a group together; the largest groups begin first.
+    """A scheduler that assigns the tests of a group together, and other tests one by one.
 
-    xdist's own groups (--dist loadgroup) go by a suffix of an item's id, which pytest 9.2 does not
-    let it set.
+    xdist's groups (--dist loadgroup) need a suffix of an item's id, which pytest 9.2 does not let
+    it set.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -74,14 +74,13 @@ class ByFolder(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
-    """xdist's hook."""
     return ByFolder(config, log)
 
 
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector from all that was imported and collected, and let it run rarely.
+    """Exclude imported and collected objects from garbage collection, and let it run rarely.
 
-    With its defaults it takes a quarter of the CPU of the tests, and of the collection.
+    With its defaults, the collector takes a quarter of the CPU time of the tests.
     """
     gc.collect()
     gc.freeze()
@@ -91,10 +90,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def what_all_requests_share_is_made_once() -> Iterator[None]:
-    """botocore parses its files, and translates the names of its events, anew for each client.
+    """Let botocore parse its files and translate the names of its events once, not for each client.
 
-    That is three quarters of a short command, and half of what is left. And moto loads its
-    addresses of S3 anew twice in each request.
+    This saves most of the time of a short command. Also let moto load its S3 addresses once.
     """
     names = EventAliaser(None)
     with pytest.MonkeyPatch.context() as patched:
@@ -107,22 +105,22 @@ def what_all_requests_share_is_made_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def moto_serves_one_at_a_time() -> Iterator[None]:
-    """It closes the body of an object that is overwritten, also while another thread reads it."""
+    """Serialize moto's requests, as it closes the body of an object that is overwritten."""
     lock = Lock()
 
-    def alone(self: BotocoreStubber, request: AWSPreparedRequest) -> Any:
+    def serialized(self: BotocoreStubber, request: AWSPreparedRequest) -> Any:
         with lock:
             return process(self, request)
 
     process = BotocoreStubber.process_request
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(BotocoreStubber, "process_request", alone)
+        patched.setattr(BotocoreStubber, "process_request", serialized)
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def a_stop_has_all_the_time() -> Iterator[None]:
-    """Its last resort would end this very process, and on a busy machine it may come to that."""
+    """Disable the last resort of a stop, which would end the process of the tests."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(session, "STOP_SECONDS", 3600.0)
         yield
@@ -130,7 +128,7 @@ def a_stop_has_all_the_time() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def validation_by_botocore() -> Iterator[None]:
-    """Of all that the short way sends in these processes; production sends it unchecked."""
+    """Validate all requests of Keyhop's transport, which production sends without validation."""
 
     def checked(self: Client, operation: str, parameters: dict[str, Any]) -> bytes:
         problems = problems_of(operation, parameters)
@@ -145,7 +143,7 @@ def validation_by_botocore() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def schemas_hold() -> Iterator[None]:
-    """Whatever a test sends to a state machine or a function, and gets, is as published."""
+    """Check inputs and outputs of state machines and functions against the published schemas."""
     with watching_calls(), watching_handlers():
         yield
 
@@ -158,9 +156,9 @@ def dynamodb_local_url() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def tables_go_with_their_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With a thousand tables, DynamoDB Local takes seconds to add an index or to remove one."""
-    asked = getattr(request.node, "callspec", None)
-    is_local = asked is not None and asked.params.get("database") == "dynamodb_local"
+    """Delete the tables of a test, as a thousand tables make DynamoDB Local slow."""
+    callspec = getattr(request.node, "callspec", None)
+    is_local = callspec is not None and callspec.params.get("database") == "dynamodb_local"
     if not is_local and "dynamodb_local_url" not in request.fixturenames:
         yield
         return
@@ -168,7 +166,7 @@ def tables_go_with_their_test(request: pytest.FixtureRequest) -> Iterator[None]:
     before = {*database.tables()}
     yield
     for table in {*database.tables()} - before:
-        with suppress(ClientError):  # of an index that is still being made
+        with suppress(ClientError):  # an index is still being created
             database.client.delete_table(TableName=table)
 
 
@@ -186,9 +184,9 @@ def stand_in() -> Iterator[StandIn]:
 
 @pytest.fixture(params=[prove("dynamodb_local"), prove("dynalite"), "stand_in"])
 def database(request: pytest.FixtureRequest) -> Database:
-    """The stand-in; in `make prove` DynamoDB Local and dynalite as well.
+    """The stand-in, and in `make prove` also DynamoDB Local and dynalite.
 
-    testing/marks.py has the marks of tests that ask others in `make test`.
+    The marks in testing/marks.py select other databases in `make test`.
     """
     if request.param == "stand_in":
         url = request.getfixturevalue("stand_in").url
@@ -205,7 +203,7 @@ def dynamodb(dynamodb_local_url: str) -> Database:
 
 @pytest.fixture(scope="session")
 def dated(dynamodb: Database) -> str:
-    """A table whose keys are dates, and one that is a canary; tests only read it."""
+    """A read-only table whose partition keys are dates and one canary."""
     name = f"t-{uuid.uuid4().hex}"
     dynamodb.create(name)
     items = [
@@ -227,7 +225,7 @@ def strict(stand_in: StandIn) -> Database:
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> MemoryS3:
-    """S3 in memory with the bucket `results`, and the environment of whoever uses it."""
+    """S3 in memory with the bucket `results`, and an environment for its clients."""
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "us-east-1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

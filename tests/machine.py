@@ -1,4 +1,4 @@
-"""The state machine's path, walked in this process: the fleet's functions, S3 in memory.
+"""The state machine, run in this process with the fleet's functions and S3 in memory.
 
 It passes JSON from function to function as Step Functions does, with its limit of 256 KiB.
 """
@@ -46,49 +46,52 @@ WORKER = FunctionSize(1769, "arm64")
 
 
 def passed_on(state: Any) -> Any:
-    """What the next state sees of a state."""
+    """Return a state as the next function receives it."""
     text = json.dumps(state)
     assert len(text.encode()) <= MOST_STATE_BYTES
     return json.loads(text)
 
 
 def failed_now(state: dict[str, Any], execution: ExecutionContext) -> dict[str, Any]:
-    """The state after CountRedrives."""
+    """Return the state after CountRedrives."""
     return {**state, "failedAfter": {"redrives": execution.redrives}}
 
 
 @dataclass
 class Levels:
-    """What Step Functions tells of the map; None while it throttles."""
+    """A Step Functions client that throttles if `max_concurrency` is None."""
 
-    told: int | None = None
+    max_concurrency: int | None = None
 
-    def list_map_runs(self, **asked: str) -> dict[str, Any]:
+    def list_map_runs(self, **parameters: str) -> dict[str, Any]:
         return {"mapRuns": [{"mapRunArn": "a-map-run", "startDate": now()}]}
 
-    def describe_map_run(self, **asked: str) -> dict[str, Any]:
-        if self.told is None:
+    def describe_map_run(self, **parameters: str) -> dict[str, Any]:
+        if self.max_concurrency is None:
             raise ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeMapRun")
-        counts = {"running": 1, "pending": 0}
-        return {"status": "RUNNING", "maxConcurrency": self.told, "executionCounts": counts}
+        return {
+            "status": "RUNNING",
+            "maxConcurrency": self.max_concurrency,
+            "executionCounts": {"running": 1, "pending": 0},
+        }
 
 
 @dataclass
 class Machine:
-    """scan: stands between the map and ScanSegments, so that a test can spoil it."""
+    """The state machine `name`, which runs in this process."""
 
     deployment: Runs
     remaining: float = 900.0
     scan: Callable[..., Any] = scan_segments
+    """The function ScanSegments, which a test may replace."""
     most_workers: int | None = None
     max_cost: float = math.inf
     invocations: int = field(default=0)
     levels: Levels = field(default_factory=Levels)
     places: dict[str, str | None] = field(default_factory=dict)
     name: str = "EnumerateKeys"
-    """Of the state machine, by which it knows its task."""
     own: Tasks = field(default_factory=dict)
-    """Tasks in the place of the deployment's."""
+    """Tasks that replace those of the deployment."""
     watch: Watch | None = None
 
     @property
@@ -116,17 +119,21 @@ class Machine:
     def levels_of(self, execution: str, name: str, store: Store) -> MapLevels:
         return MapLevels(execution, name, store, self.levels)
 
-    def start(self, given: Any, name: str | None = None, walk: bool = False) -> dict[str, Any]:
-        """From the input to the output, or to what a function raises; walk: of WalkKeyIndexes."""
+    def start(
+        self, execution_input: Any, name: str | None = None, walk: bool = False
+    ) -> dict[str, Any]:
+        """Run an execution of this machine, or of WalkKeyIndexes, and return its output."""
         machine = "WalkKeyIndexes" if walk else self.name
-        return dict(watched(machine, lambda: self._output(given, name, walk), given))
+        return dict(
+            watched(machine, lambda: self._output(execution_input, name, walk), execution_input)
+        )
 
-    def _output(self, given: Any, name: str | None, walk: bool) -> dict[str, Any]:
+    def _output(self, execution_input: Any, name: str | None, walk: bool) -> dict[str, Any]:
         execution = self.execution(name)
-        state = self.plan(given, execution, walk)
+        state = self.plan(execution_input, execution, walk)
         if state["dryRun"]:
             return state["estimate"]
-        return self.go_on(state, execution, given)
+        return self.go_on(state, execution, execution_input)
 
     def execution(self, name: str | None = None) -> ExecutionContext:
         name = name or f"e-{uuid.uuid4().hex[:12]}"
@@ -134,12 +141,12 @@ class Machine:
 
     def plan(
         self,
-        given: Any,
+        execution_input: Any,
         execution: ExecutionContext,
         walk: bool = False,
         ended: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        request = PARSE["WalkKeyIndexes" if walk else self.name](passed_on(given))
+        request = PARSE["WalkKeyIndexes" if walk else self.name](passed_on(execution_input))
         planner = Planner(
             execution,
             self.deployment,
@@ -152,9 +159,9 @@ class Machine:
         return passed_on(planner.plan_run(request, ended))
 
     def go_on(
-        self, state: dict[str, Any], execution: ExecutionContext, given: Any = None
+        self, state: dict[str, Any], execution: ExecutionContext, execution_input: Any = None
     ) -> dict[str, Any]:
-        """given: the execution's input, which planning anew takes."""
+        """Run an execution from its map to its end. A second plan needs the execution's input."""
         state["next"] = "scan"
         while True:
             if state["next"] == "scan":
@@ -163,7 +170,7 @@ class Machine:
             elif state["next"] == "finish":
                 state = passed_on(self.finish(state, execution))
             elif state["next"] == "plan":
-                state = {**self.plan(given, execution, ended=state), "next": "scan"}
+                state = {**self.plan(execution_input, execution, ended=state), "next": "scan"}
             elif state["next"] == "verify":
                 state = passed_on(self.verify(state))
             else:
@@ -179,15 +186,14 @@ class Machine:
         return verified[0]
 
     def clean_up(self, state: dict[str, Any], execution: ExecutionContext) -> None:
-        """As a state machine enters CleanUp for the first time since the run has failed."""
+        """Run CleanUp as it runs for the first time after a failure."""
         clean_up(failed_now(state, execution), execution, self.runs, WORKER)
 
     def map(self, state: dict[str, Any]) -> None:
         items = json.loads(self.object(state["groups"]["key"]))
         assert len(items) == state["groups"]["count"]
-        at_once = state["maxConcurrency"]
-        self.levels.told = at_once
-        with ThreadPoolExecutor(at_once) as pool:
+        self.levels.max_concurrency = state["maxConcurrency"]
+        with ThreadPoolExecutor(state["maxConcurrency"]) as pool:
             list(pool.map(lambda item: self.child(state, item), items))
 
     def child(self, state: dict[str, Any], item: dict[str, Any]) -> None:
@@ -198,38 +204,38 @@ class Machine:
             "map": state["groups"]["map"],
             "item": item,
         }
-        done = False
-        while not done:
+        checkpoint = {"done": False}
+        while not checkpoint["done"]:
             self.invocations += 1
-            worked = passed_on(self.scan(passed_on(selected), *self.scan_arguments()))
-            selected["slice"] = {"checkpoint": worked}
-            done = worked["done"]
+            checkpoint = passed_on(self.scan(passed_on(selected), *self.scan_arguments()))
+            selected["slice"] = {"checkpoint": checkpoint}
 
     def scan_arguments(self) -> tuple[Any, ...]:
-        """Of scan_segments, beside the work."""
-        given = (self.deployment, self.tasks, self.remaining, uuid.uuid4().hex, Usage())
-        return (*given, self.levels_of)
+        """Return the arguments of scan_segments after the first one."""
+        attempt = uuid.uuid4().hex
+        return self.deployment, self.tasks, self.remaining, attempt, Usage(), self.levels_of
 
     def object(self, key: str) -> bytes:
-        found: bytes = self.runs.s3.get_object(Bucket=self.runs.bucket, Key=key)["Body"].read()
-        return found
+        return bytes(self.runs.s3.get_object(Bucket=self.runs.bucket, Key=key)["Body"].read())
 
     def manifest(self, run: str) -> dict[str, Any]:
         return dict(json.loads(self.object(f"runs/{run}/manifest.json")))
 
     def progress(self, run: str) -> dict[str, Any]:
-        """The summary of a run that is not finished, which has no manifest."""
+        """Return the summary of a run that is not finished, and so has no manifest."""
         listed = self.runs.s3.list_objects_v2(Bucket=self.runs.bucket, Prefix=f"runs/{run}/m")
         assert "Contents" not in listed
         return dict(json.loads(self.object(f"runs/{run}/progress.json")))
 
     def keys(self, run: str) -> list[Key]:
-        """All keys of the parts that the manifest and the lists for readers name, in any order."""
+        """Return all keys of the parts that the manifest and the lists for readers name."""
         journal, plan = self.runs.open_run(run)
         parts = [part for commit in journal.commits_of(range(plan.groups)) for part in commit.parts]
         assert {part.name for part in parts} == {p["name"] for p in self.manifest(run)["parts"]}
-        there = {f"runs/{run}/{part.name}" for part in parts}
-        assert {item["key"] for item in json.loads(self.object(f"runs/{run}/parts.json"))} == there
+        part_keys = {f"runs/{run}/{part.name}" for part in parts}
+        assert {
+            item["key"] for item in json.loads(self.object(f"runs/{run}/parts.json"))
+        } == part_keys
         links = self.object(f"runs/{run}/links/parts.txt").decode().splitlines()
-        assert sorted(links) == sorted(f"s3://{self.runs.bucket}/{key}" for key in there)
+        assert sorted(links) == sorted(f"s3://{self.runs.bucket}/{key}" for key in part_keys)
         return [key for part in parts for _, key in journal.keys(plan, part)]

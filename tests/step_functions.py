@@ -1,12 +1,12 @@
-"""Step Functions with the state machine EnumerateKeys, whose executions take place in this process.
+"""Step Functions with the state machine EnumerateKeys, whose executions run in this process.
 
-An execution takes a step at most each time it is described: it is planned, its workers read, it
-ends.
+Each description of an execution advances it by at most one step: plan, map, finish.
 """
 
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +20,7 @@ MACHINE = "arn:aws:states:eu-west-1:123456789012:stateMachine:Keyhop-EnumerateKe
 
 
 class StepFunctions:
-    """A client of boto3's, as far as keyhop.Deployment uses it."""
+    """A boto3 client with the methods that keyhop.Deployment calls."""
 
     def __init__(self, machine: Machine) -> None:
         self.meta = SimpleNamespace(endpoint_url="http://127.0.0.1:1")
@@ -49,8 +49,8 @@ class StepFunctions:
         return dict(execution)
 
     def list_executions(self, *, stateMachineArn: str, maxResults: int) -> dict[str, Any]:  # noqa: N803
-        latest = sorted(self._executions.values(), key=lambda one: one["startDate"], reverse=True)
-        return {"executions": latest[:maxResults]}
+        executions = sorted(self._executions.values(), key=itemgetter("startDate"), reverse=True)
+        return {"executions": executions[:maxResults]}
 
     def stop_execution(self, *, executionArn: str) -> None:  # noqa: N803
         self._executions[executionArn] |= {"status": "ABORTED", "stopDate": datetime.now(UTC)}
@@ -77,7 +77,7 @@ class StepFunctions:
 
 
 def stack_of(machine: Machine, states: Any) -> OpenStack:
-    """The deployment that has the machine's bucket."""
+    """Return the deployment that has the machine's bucket."""
     outputs = {"ResultsBucketName": machine.runs.bucket, "StateMachineArn": MACHINE}
     clients = {"s3": machine.runs.s3, "stepfunctions": states}
     return OpenStack("Keyhop", outputs, clients.__getitem__)

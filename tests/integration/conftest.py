@@ -1,4 +1,4 @@
-"""What the stand-in has charged; Ctrl-C of a command in this process."""
+"""Fixtures for the stand-in's charges, and for Ctrl-C of a command in this process."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ Interrupt = Callable[[], None]
 
 @pytest.fixture
 def charged(stand_in: StandIn) -> Scans:
-    """When the stand-in answered a Scan, and what it charged."""
+    """The time and the units of each Scan that the stand-in has answered."""
     scans: Scans = []
 
     def note(operation: str, request, body) -> None:
@@ -30,27 +30,27 @@ def charged(stand_in: StandIn) -> Scans:
 
 @pytest.fixture
 def interrupt(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
-    """Ctrl-C, once; for other threads than the command's main one, from this moment on.
+    """A function that sends Ctrl-C once, for use in other threads than the command's main one.
 
-    All who call it wait until the command has heard of it, or it might end before that.
+    Each call waits until the command has received the signal, as it might end before that.
     """
     return interrupting(monkeypatch, signal.SIGINT)
 
 
 def interrupting(monkeypatch: pytest.MonkeyPatch, number: int) -> Interrupt:
     stops: list[Event] = []
-    sent, one_at_a_time = Event(), Lock()
+    is_sent, one_at_a_time = Event(), Lock()
 
-    def noted() -> Event:
+    def recorded_event() -> Event:
         stops.append(Event())
         return stops[-1]
 
     def interrupt() -> None:
         with one_at_a_time:
-            if not sent.is_set():
-                sent.set()
+            if not is_sent.is_set():
+                is_sent.set()
                 os.kill(os.getpid(), number)
         assert stops[-1].wait(300)
 
-    monkeypatch.setattr(session, "Event", noted)
+    monkeypatch.setattr(session, "Event", recorded_event)
     return interrupt

@@ -12,7 +12,7 @@ from keyhop.storage.local import Directory
 
 
 class Crash(BaseException):
-    """The process ends here."""
+    """The simulated end of a process."""
 
 
 class CrashingStore(Directory):
@@ -20,15 +20,15 @@ class CrashingStore(Directory):
 
     def __init__(self, path: Path, crash_at: int = 0, after: bool = False) -> None:
         super().__init__(path)
-        self.left = crash_at
+        self.remaining = crash_at
         self.after = after
 
     def _step(self, operation: Callable[[], object]) -> object:
-        self.left -= 1
-        if self.left == 0 and not self.after:
+        self.remaining -= 1
+        if self.remaining == 0 and not self.after:
             raise Crash
         result = operation()
-        if self.left == 0:
+        if self.remaining == 0:
             raise Crash
         return result
 
@@ -48,7 +48,7 @@ class CrashingStore(Directory):
 
 
 def new_plan(source: Source, segments: int, **options: Any) -> RunPlan:
-    """A run that nobody has looked at the table for."""
+    """Return the plan of a run, made without reading the table."""
     return RunPlan(
         uuid.uuid4().hex,
         source.name,

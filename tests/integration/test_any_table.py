@@ -1,4 +1,4 @@
-"""Every kind of table comes out exactly: each key once, on every database."""
+"""Each key of every kind of table is listed exactly once, on every database."""
 
 from itertools import product
 
@@ -10,14 +10,14 @@ from testing.marks import on_dynamodb_local, prove
 pytestmark = on_dynamodb_local
 TYPES = ["S", "N", "B"]
 LAYOUTS = [(), *(("--segments", number) for number in ("1", "4", "16", "200"))]
-"""As planned, and from one segment to more segments than keys."""
+"""Options for the planned number of segments, and for one to more segments than keys."""
 FEW = LAYOUTS[:-1:2]
-"""As planned, and in a few segments."""
+"""Options for the planned number of segments, and for a few."""
 
 
 @pytest.mark.parametrize(
     ("partition", "sort"),
-    [(one, other) if one == other else prove(one, other) for one, other in product(TYPES, TYPES)],
+    [pair if pair[0] == pair[1] else prove(*pair) for pair in product(TYPES, TYPES)],
 )
 def test_all_nine_type_combinations_with_items_at_the_greatest_sort_keys(
     database: Database, table_name: str, partition: str, sort: str
@@ -110,7 +110,7 @@ def test_keys_of_the_greatest_length(database: Database, table_name: str) -> Non
 
 
 def test_the_type_of_a_key_is_looked_up_by_name(database: Database, table_name: str) -> None:
-    """With indexes, their attributes may come first in AttributeDefinitions."""
+    """The attributes of indexes may precede those of the key in AttributeDefinitions."""
     database.create(
         table_name,
         ("pk", "B"),

@@ -1,4 +1,4 @@
-"""The audit-log example: the hot file gets shards, each read is checked, a wrong one is told."""
+"""The audit-log example adds shards to the hot file, and checks and reports each read."""
 
 import random
 
@@ -16,7 +16,7 @@ from testing.virtual_time import VirtualClock
 
 
 @pytest.mark.parametrize(
-    ("promised", "found", "wrong"),
+    ("promised", "listed", "message"),
     [
         ([], [], None),
         (["a", "c"], ["a", "b", "c", "d"], None),
@@ -25,15 +25,17 @@ from testing.virtual_time import VirtualClock
         (["a"], ["b", "a"], "its order was wrong"),
     ],
 )
-def test_a_read_is_whole_or_not(promised: list[str], found: list[str], wrong: str | None) -> None:
-    assert fault(promised, found) == wrong
+def test_an_incomplete_read_is_a_fault(
+    promised: list[str], listed: list[str], message: str | None
+) -> None:
+    assert fault(promised, listed) == message
 
 
 @pytest.mark.prove
-def test_the_hot_file_gets_shards_until_all_that_is_wanted_is_written(
+def test_the_hot_file_gets_shards_until_it_takes_all_writes(
     dynamodb: Database, table_name: str
 ) -> None:
-    """Thirty-two seconds of the clock, at a sixth of the example's rates."""
+    """The test takes 32 seconds of virtual time, at a sixth of the example's rates."""
     create_tables(dynamodb, table_name)
     random.seed(1)
     clock = VirtualClock()
@@ -67,25 +69,25 @@ def test_the_hot_file_gets_shards_until_all_that_is_wanted_is_written(
         assert sum(second.acknowledged for second in seconds[-5:]) >= 5 * 40
         assert len(seconds) == 32
         assert line(seconds[0]).split()[0] == "1"
-        told = "\n".join(summary(traffic, clock.time()))
-        assert f"Every one of {traffic.reads} reads was whole" in told
+        text = "\n".join(summary(traffic, clock.time()))
+        assert f"Every one of {traffic.reads} reads was whole" in text
         assert sum(1 for _ in logs[1].query(HOT)) == len(traffic.acknowledged[HOT])
         for log in logs:
             log.close()
 
 
 @pytest.mark.prove
-def test_it_fails_when_a_read_was_not_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_fails_after_an_incomplete_read(capsys: pytest.CaptureFixture[str]) -> None:
     def forgetful(log: ShardedTable, path: str) -> list[str]:
         return accesses(log, path)[1:]
 
     assert run(audit_log, record_access, forgetful, seconds=1) == 1
-    told = capsys.readouterr().out
-    assert "was not whole: 1 of" in told
-    assert "Every one" not in told
+    output = capsys.readouterr().out
+    assert "was not whole: 1 of" in output
+    assert "Every one" not in output
 
 
 @pytest.mark.prove
-def test_it_ends_well_when_all_reads_were_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_succeeds_if_all_reads_are_complete(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(audit_log, record_access, accesses, seconds=1) == 0
     assert "reads was whole: nothing was missing, nothing twice." in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The benchmark's stub is a table: read to its end, refused, charged as the stand-in does it."""
+"""The benchmark's stub serves, refuses, throttles and charges reads of a table as the stand-in."""
 
 import itertools
 import shutil
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def page(answer: Mapping[str, Any]) -> tuple[int, float, bool]:
-    """Items, units, and whether it leads on."""
+    """Return the number of items, the units, and whether there is a next page."""
     units = answer["ConsumedCapacity"]["CapacityUnits"]
     return len(answer["Items"]), units, "LastEvaluatedKey" in answer
 
@@ -52,20 +52,23 @@ def test_the_command_lists_each_key_once(settings: dict[str, int], flags: tuple[
 
 @pytest.mark.parametrize("limit", [1, 9, 40, 500, None])
 @pytest.mark.parametrize("item_bytes", [100, 4_096, 300_000])
-def test_a_page_is_as_long_and_as_dear_as_the_stand_ins(item_bytes: int, limit: int | None) -> None:
-    other = Service({TABLE: Table(keyed({"pk": "S", "sk": "S"}))})
+def test_a_page_has_the_length_and_cost_of_the_simulations(
+    item_bytes: int, limit: int | None
+) -> None:
+    simulation = Service({TABLE: Table(keyed({"pk": "S", "sk": "S"}))})
     padding = {"S": "x" * (item_bytes - len("pk" + "k000000000" + "sk" + "000000" + "d"))}
     for k, i in itertools.product(range(5), range(8)):
-        other.tables[TABLE].put({"pk": {"S": f"k{k:09}"}, "sk": {"S": f"{i:06}"}, "d": padding})
-    asked = {"TableName": TABLE, "ReturnConsumedCapacity": "TOTAL"}
-    asked |= {} if limit is None else {"Limit": limit}
+        item = {"pk": {"S": f"k{k:09}"}, "sk": {"S": f"{i:06}"}, "d": padding}
+        simulation.tables[TABLE].put(item)
+    request = {"TableName": TABLE, "ReturnConsumedCapacity": "TOTAL"}
+    request |= {} if limit is None else {"Limit": limit}
     with stub(keys=5, items=8, bytes=item_bytes) as table:
         client = local_client(table.url)
-        answer = client.scan(**asked)
-        assert page(answer) == page(other.answer("scan", asked))
+        answer = client.scan(**request)
+        assert page(answer) == page(simulation.answer("scan", request))
         items = len(answer["Items"])
         while "LastEvaluatedKey" in answer:
-            answer = client.scan(**asked, ExclusiveStartKey=answer["LastEvaluatedKey"])
+            answer = client.scan(**request, ExclusiveStartKey=answer["LastEvaluatedKey"])
             items += len(answer["Items"])
         assert items == 5 * 8
 
@@ -81,7 +84,7 @@ def test_a_start_key_of_another_segment_is_refused() -> None:
     assert refused.value.response["Error"]["Code"] == "ValidationException"
 
 
-def test_what_goes_beyond_the_tables_rate_is_throttled() -> None:
+def test_requests_beyond_the_rate_of_the_table_are_throttled() -> None:
     with stub(keys=100, items=10, bytes=1_000, rate=1) as table:
         client = local_client(table.url)
         client.scan(TableName=TABLE)
@@ -92,9 +95,9 @@ def test_what_goes_beyond_the_tables_rate_is_throttled() -> None:
     assert (table.served().scans, table.served().throttled) == (1, 1)
 
 
-def test_a_measurement_tells_requests_cpu_and_memory() -> None:
-    found = measure(60.0, keys=200, items=500, bytes=400, latency=1_000)
-    assert found["keys"] == 200
-    assert found["requests"] >= 38, "40 MB, however they are read, have so many pages"
-    assert found["requests_per_second"] > 0
-    assert found["megabytes"] > 10
+def test_a_measurement_contains_requests_and_memory() -> None:
+    measured = measure(60.0, keys=200, items=500, bytes=400, latency=1_000)
+    assert measured["keys"] == 200
+    assert measured["requests"] >= 38, "the minimum number of pages for 40 MB"
+    assert measured["requests_per_second"] > 0
+    assert measured["megabytes"] > 10

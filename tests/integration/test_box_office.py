@@ -1,4 +1,4 @@
-"""The example application, by boto3's Table and by ShardedTable: the same assertions."""
+"""The example application passes the same tests with boto3's Table and with ShardedTable."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ WAYS = {
 
 @dataclass
 class Office:
-    """A box office, and more shards for its event, if it has any."""
+    """A box office, and a function that adds shards to its event if the table is sharded."""
 
     office: BoxOffice
     grow: Callable[[], None]
@@ -98,17 +98,16 @@ def test_an_evening_of_sales(at: Office) -> None:
     assert office.free_seats(EVENT, "B") == [f"B-{n:02}" for n in range(1, 13)]
     assert office.free_seats(EVENT, "B", dearest=Decimal(49)) == []
 
-    held = office.hold(EVENT, "A-03", "eva", NOW)
-    assert held == {
+    assert office.hold(EVENT, "A-03", "eva", NOW) == {
         **{"event": EVENT, "entry": "seat#A-03", "status": "held", "customer": "eva"},
         **{"price": Decimal(50), "until": NOW + 600},
     }
-    with pytest.raises(SeatTaken) as taken:
+    with pytest.raises(SeatTaken) as error:
         office.hold(EVENT, "A-03", "tom", NOW + 10)
-    assert (taken.value.status, taken.value.customer) == ("held", "eva")
-    with pytest.raises(SeatTaken) as taken:
+    assert (error.value.status, error.value.customer) == ("held", "eva")
+    with pytest.raises(SeatTaken) as error:
         office.hold(EVENT, "Z-99", "tom", NOW)
-    assert (taken.value.status, taken.value.customer) == ("no seat", None)
+    assert (error.value.status, error.value.customer) == ("no seat", None)
     assert office.hold(EVENT, "A-03", "eva", NOW + 20)["until"] == NOW + 620, "prolonged"
     assert office.hold(EVENT, "A-03", "tom", NOW + 700)["customer"] == "tom", "eva's is over"
 
@@ -126,12 +125,12 @@ def test_an_evening_of_sales(at: Office) -> None:
     office.hold(EVENT, "A-05", "eva", NOW + 800)
     assert office.buy(order(3, "eva", "A-05"), NOW + 801) == 3
     assert office.buy(order(4, "tom", "B-01"), NOW + 802) == 4
-    known = office.seats(EVENT, ["A-03", "A-04", "A-05", "A-06", "Z-99"])
-    assert {seat: one["status"] for seat, one in known.items()} == {
+    seats = office.seats(EVENT, ["A-03", "A-04", "A-05", "A-06", "Z-99"])
+    assert {seat: entry["status"] for seat, entry in seats.items()} == {
         **{"A-03": "sold", "A-04": "sold"},
         **{"A-05": "sold", "A-06": "free"},
     }
-    assert known["A-05"]["customer"] == "eva"
+    assert seats["A-05"]["customer"] == "eva"
     assert office.orders_of("tom") == [
         order(1, "tom", "A-03", "A-04"),
         order(4, "tom", "B-01"),
@@ -153,25 +152,25 @@ def test_an_evening_of_sales(at: Office) -> None:
     assert office.units.written > 0
 
 
-def test_orders_are_paged_from_the_latest_on(at: Office) -> None:
+def test_orders_are_returned_in_pages_latest_first(at: Office) -> None:
     office = at.office
     office.create_event(EVENT, "Ana, live", "A", 30, Decimal(50))
     office.open_sale(EVENT)
     orders = [order(number, "eva", f"A-{number + 1:02}") for number in range(25)]
-    for number, one in enumerate(orders):
+    for number, new_order in enumerate(orders):
         if number in (8, 16):
             at.grow()
-        office.hold(EVENT, one.seats[0], "eva", NOW)
-        assert office.buy(one, NOW) == number + 1
-    found, token, sizes = [], None, []
+        office.hold(EVENT, new_order.seats[0], "eva", NOW)
+        assert office.buy(new_order, NOW) == number + 1
+    listed, token, sizes = [], None, []
     while True:
         page = office.orders(EVENT, "2026-11-22T10:03", "2026-11-22T10:22", 7, token)
-        found += page.orders
+        listed += page.orders
         sizes.append(len(page.orders))
         token = page.next
         if token is None:
             break
-    assert found == orders[3:23][::-1]
+    assert listed == orders[3:23][::-1]
     assert [size for size in sizes if size] == [7, 7, 6]
     assert office.orders(EVENT, "2027", "2028").orders == []
     assert replace(orders[0], id="x") not in office.orders_of("eva")

@@ -1,4 +1,4 @@
-"""Read budgets: how fast, and how far, a run may read."""
+"""The limits of the read rate and of the read units of a run."""
 
 import json
 import re
@@ -20,7 +20,7 @@ SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 def test_the_rate_holds_over_the_whole_run(
     strict: Database, charged: Scans, table_name: str, tmp_path: Path, method: str
 ) -> None:
-    """As the service would measure it: units of the answers it sent, by its own clock."""
+    """The rate is measured as the service measures it: units of its answers, by its clock."""
     strict.collections(table_name, SIZES, filling=3_000)
     rate = 60.0
     began = time.monotonic()
@@ -38,7 +38,7 @@ def test_the_rate_holds_over_the_whole_run(
 
 @pytest.mark.parametrize("method", ["skip", "scan"])
 @pytest.mark.parametrize("allowed", [prove(8), 20, 47.5])
-def test_units_are_not_overspent_and_the_rest_is_resumed(
+def test_a_run_stays_within_its_units_and_can_be_resumed(
     strict: Database,
     stand_in: StandIn,
     table_name: str,
@@ -81,18 +81,18 @@ def test_without_a_directory_the_budget_says_that_it_cannot_be_resumed(
 def test_items_far_larger_than_reported_do_not_break_the_limits(
     strict: Database, stand_in: StandIn, table_name: str, limit: tuple[str, str]
 ) -> None:
-    """The first page is one item, alone; what it cost is believed from then on."""
+    """The first page is a single item, whose cost is the estimate from then on."""
     strict.collections(table_name, [40] * 30, filling=60_000)
     stand_in.service.tables[table_name].reported = (10_000_000, 1_000_000_000)
-    came: list[float] = []
+    moments: list[float] = []
     first_second: list[float] = []
     answer = stand_in.answer
 
     def measured(operation: str, request):
         if operation != "Scan":
             return answer(operation, request)
-        came.append(time.monotonic())
-        if limit[0].endswith("rate") and came[-1] - came[0] > 1:
+        moments.append(time.monotonic())
+        if limit[0].endswith("rate") and moments[-1] - moments[0] > 1:
             raise failure("ResourceNotFoundException", "enough seen")
         status, body = answer(operation, request)
         first_second.append(body["ConsumedCapacity"]["CapacityUnits"])

@@ -1,4 +1,4 @@
-"""The command, as a person meets it: wrong inputs, plans, checks, reports."""
+"""The command `keyhop keys`: invalid inputs, plans, checks and reports."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["keys"], "TABLE"),
         (["keys", "T", "--segments", "0"], "whole number from 1 to 1,000,000"),
@@ -67,17 +67,17 @@ ANYWHERE = ("--endpoint-url", "http://127.0.0.1:9")
         (["--quiet"], "Missing command"),
     ],
 )
-def test_a_wrong_input_is_told_in_one_line(arguments: list[str], says: str) -> None:
+def test_an_invalid_input_is_reported_in_one_line(arguments: list[str], message: str) -> None:
     result = keyhop(*arguments)
     assert (result.status, result.out) == (2, b"")
-    assert says in result.err
+    assert message in result.err
     assert result.err.count("\n") == 1
 
 
-def test_a_table_or_an_index_that_is_nearly_called_so_is_suggested(
+def test_a_table_or_an_index_with_a_similar_name_is_suggested(
     database: Database, strict: Database, table_name: str
 ) -> None:
-    for number in range(150):  # more than ListTables gives in a page
+    for number in range(150):  # more than a page of ListTables
         strict.create(f"a-{number}")
     database.create(table_name, **BY_DAY)
     place = ("--endpoint-url", database.url)
@@ -98,7 +98,7 @@ def test_no_such_table_or_index(database: Database, table_name: str) -> None:
     assert (short.status, short.err.count("\n")) == (2, 1)
 
 
-def test_errors_of_the_service_are_told_in_one_line(
+def test_errors_of_the_service_are_reported_in_one_line(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     invalid = failure("UnrecognizedClientException", "The security token is invalid.")
@@ -112,7 +112,7 @@ def test_errors_of_the_service_are_told_in_one_line(
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_stack_traces_are_for_those_who_ask(debug: bool) -> None:
+def test_stack_traces_are_printed_on_request(debug: bool) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "KEYHOP_DEBUG"}
     if debug:
         environment["KEYHOP_DEBUG"] = "1"
@@ -122,7 +122,7 @@ def test_stack_traces_are_for_those_who_ask(debug: bool) -> None:
     assert ("Traceback" in ended.stderr) is debug
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_contains_options_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert keyhop("keys", "--help").status == 0
     text = keyhop("keys", "--help").out.decode()
     for word in ("--max-read-rate", "--resume", "examples:", "exit status", "KEYHOP_DEBUG"):
@@ -130,7 +130,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert keyhop("--version").out.decode().strip() == f"keyhop {__version__}"
 
 
-def test_a_few_keys_are_printed(
+def test_a_limited_number_of_keys_is_printed(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     expected = strict.collections(table_name, [3] * 3_000, filling=500)
@@ -172,10 +172,8 @@ def test_the_report(database: Database, table_name: str, tmp_path: Path) -> None
     assert report["finished"] is True
 
 
-def test_keys_are_text_unless_another_format_is_asked_for(
-    strict: Database, table_name: str, tmp_path: Path
-) -> None:
-    """On standard output, in files, and on standard output after a check."""
+def test_the_default_format_is_text(strict: Database, table_name: str, tmp_path: Path) -> None:
+    """This applies to standard output, also after a check, and to files."""
     expected = sorted(strict.collections(table_name, [2] * 7))
     arguments = ("keys", table_name, "--endpoint-url", strict.url, "--quiet")
     assert sorted(keyhop(*arguments).lines) == expected
@@ -202,21 +200,21 @@ def test_a_plan_states_what_it_cost_and_is_close(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     database.collections(table_name, [1, 30, 4] * 200, filling=350)
-    told = plan_of(database, table_name)
-    assert told["method"] == "skip"
-    assert told["spent"]["read_units"] <= 50
-    # A 95 % interval may miss; of 600 plans of such a table none did by more than a quarter.
-    assert told["keys"]["low"] <= 600 * 2
-    assert told["keys"]["high"] >= 600 / 2
+    plan = plan_of(database, table_name)
+    assert plan["method"] == "skip"
+    assert plan["spent"]["read_units"] <= 50
+    # A 95 % interval may miss, but none of 600 plans of such a table missed by over a quarter.
+    assert plan["keys"]["low"] <= 600 * 2
+    assert plan["keys"]["high"] >= 600 / 2
     path = tmp_path / "report.json"
     database.keys(table_name, "--summary", str(path))
     spent = json.loads(path.read_bytes())["read_units"]
-    assert told["methods"]["skip"]["read_units"]["low"] <= 2 * spent
-    assert told["methods"]["skip"]["read_units"]["high"] >= spent / 2
-    assert set(told["methods"]) == {"skip", "scan", "published"}
+    assert plan["methods"]["skip"]["read_units"]["low"] <= 2 * spent
+    assert plan["methods"]["skip"]["read_units"]["high"] >= spent / 2
+    assert set(plan["methods"]) == {"skip", "scan", "published"}
 
 
-def test_a_plan_for_people(database: Database, table_name: str) -> None:
+def test_a_plan_as_text(database: Database, table_name: str) -> None:
     database.collections(table_name, [1] * 30)
     plan = keyhop("keys", table_name, "--endpoint-url", database.url, "--dry-run")
     text = plan.out.decode()
@@ -229,14 +227,14 @@ def test_a_plan_for_people(database: Database, table_name: str) -> None:
 def test_a_plan_of_a_table_without_a_sort_key(database: Database, table_name: str) -> None:
     database.create(table_name, ("pk", "S"), None)
     database.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(900)))
-    told = plan_of(database, table_name)
-    assert set(told["methods"]) == {"scan"}
-    assert told["keys"]["low"] <= 1_000
-    assert told["keys"]["high"] >= 800
+    plan = plan_of(database, table_name)
+    assert set(plan["methods"]) == {"scan"}
+    assert plan["keys"]["low"] <= 1_000
+    assert plan["keys"]["high"] >= 800
 
 
 @pytest.mark.parametrize("allowed", [5, prove(50), 200])
-def test_a_plan_keeps_within_its_allowance(
+def test_a_plan_reads_at_most_max_read_units(
     strict: Database, stand_in: StandIn, table_name: str, allowed: int
 ) -> None:
     strict.collections(table_name, [1, 3, 200] * 30, filling=3_000)
@@ -256,7 +254,7 @@ def test_a_plan_for_huge_items_says_that_it_could_not_sample(
     assert plan["spent"]["read_units"] <= 50
 
 
-def test_a_plan_tells_what_auto_would_take_whatever_is_asked(
+def test_a_plan_names_the_choice_of_auto_even_if_another_method_is_requested(
     strict: Database, table_name: str
 ) -> None:
     strict.collections(table_name, [3] * 300)
@@ -286,16 +284,16 @@ def test_ctrl_c_ends_a_plan(
 
 
 def test_a_summary_can_go_to_a_pipe(strict: Database, table_name: str, tmp_path: Path) -> None:
-    """It is written into, not replaced by a file."""
+    """The summary is written into the pipe, and no file replaces it."""
     strict.collections(table_name, [2] * 5)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    came: list[str] = []
-    reading = threading.Thread(target=lambda: came.append(pipe.read_text()))
-    reading.start()
+    summaries: list[str] = []
+    reader = threading.Thread(target=lambda: summaries.append(pipe.read_text()))
+    reader.start()
     assert strict.keys(table_name, "--summary", str(pipe)).status == 0
-    reading.join()
-    assert json.loads(came[0])["keys"] == 5
+    reader.join()
+    assert json.loads(summaries[0])["keys"] == 5
     assert pipe.is_fifo()
 
 
@@ -308,7 +306,7 @@ def test_a_summary_follows_a_link(strict: Database, table_name: str, tmp_path: P
 
 
 @pytest.mark.parametrize("closing", ["2>&-", ">&-"])
-def test_closed_streams_are_no_internal_error(
+def test_closed_streams_cause_no_internal_error(
     strict: Database, table_name: str, closing: str
 ) -> None:
     strict.collections(table_name, [2] * 5)
@@ -335,19 +333,19 @@ def test_a_missing_permission_is_named_even_if_the_service_does_not(
     assert result.err.count("\n") == 1
 
 
-def test_an_error_on_the_way_leaves_a_report(
+def test_a_run_that_fails_writes_a_report(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """Also one that, at the beginning, would mean that nothing can start."""
+    """The report is written even after an error that would prevent a run from starting."""
     strict.collections(table_name, [9] * 200, filling=900)
     gone = failure("ResourceNotFoundException", "gone")
     stand_in.at("Scan", lambda number: gone if number > 40 else None)
     report = tmp_path / "report.json"
     result = strict.keys(table_name, "--summary", str(report))
     assert result.status == 2
-    said = json.loads(report.read_bytes())
-    assert said["requests"] == 40
-    assert "There is no table" in said["error"]
+    summary = json.loads(report.read_bytes())
+    assert summary["requests"] == 40
+    assert "There is no table" in summary["error"]
 
 
 @pytest.mark.prove

@@ -1,4 +1,4 @@
-"""The demo's own parts: what it says when something is wrong, and its writes beside a build."""
+"""Parts of the demo: its reports of faults, and its writes during a build."""
 
 import itertools
 from collections import Counter
@@ -23,7 +23,7 @@ READ = {"keys": 230, "method": "index", "reason": "the key index is trusted"}
 
 
 def cloud_of(database: Database, folder: Path) -> Cloud:
-    """A laptop cloud of which only the database is there, with a table of routes."""
+    """Return a laptop cloud that has only a database, with a table of routes."""
     create_table(database.url, BY_ROUTE)
     items = ({"route": {"S": route}, "departure": {"S": "2013-01-01"}} for route in ROUTES)
     database.fill(BY_ROUTE, items)
@@ -35,7 +35,7 @@ def cloud(strict: Database, tmp_path: Path) -> Cloud:
     return cloud_of(strict, tmp_path)
 
 
-def test_items_are_put_and_deleted_and_another_number_is_a_fault(
+def test_an_unexpected_number_of_puts_and_deletions_is_a_fault(
     dynamodb: Database, tmp_path: Path
 ) -> None:
     cloud = cloud_of(dynamodb, tmp_path)
@@ -48,7 +48,7 @@ def test_items_are_put_and_deleted_and_another_number_is_a_fault(
         dynamodb.client.delete_table(TableName=BY_ROUTE)
 
 
-def test_a_failed_command_prints_what_became_of_the_keys_and_why(
+def test_a_failed_command_prints_outcomes_and_errors(
     cloud: Cloud, stand_in: StandIn, capsys: pytest.CaptureFixture[str]
 ) -> None:
     too_large = failure("ValidationException", TOO_LARGE)
@@ -60,7 +60,7 @@ def test_a_failed_command_prints_what_became_of_the_keys_and_why(
     assert any("  3 failed: " in line and TOO_LARGE in line for line in printed)
 
 
-def test_a_command_that_cannot_begin_is_reported_as_such(
+def test_a_command_that_cannot_start_is_reported(
     cloud: Cloud, strict: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
     strict.client.delete_table(TableName=BY_ROUTE)
@@ -70,7 +70,7 @@ def test_a_command_that_cannot_begin_is_reported_as_such(
 
 
 @pytest.mark.prove
-def test_writes_go_on_while_the_database_fails_for_a_time(
+def test_writes_continue_after_temporary_failures_of_the_database(
     cloud: Cloud, strict: Database, stand_in: StandIn
 ) -> None:
     """DynamoDB Local answers InternalFailure while it creates an index."""
@@ -99,7 +99,7 @@ def test_writes_go_on_while_the_database_fails_for_a_time(
     ("verification", "read", "faults"),
     [
         ({}, {}, []),
-        ({"drift": 2, "missing": 1, "surplus": 1}, {}, []),  # the keeper was only behind
+        ({"drift": 2, "missing": 1, "surplus": 1}, {}, []),  # the keeper was late
         (
             {"drift": 2, "missing": 1, "surplus": 1, "remaining": 1},
             {},
@@ -118,13 +118,13 @@ def test_writes_go_on_while_the_database_fails_for_a_time(
         ),
     ],
 )
-def test_an_index_is_right_if_nothing_remains_wrong_and_it_is_read(
+def test_an_index_has_faults_if_drift_remains_or_it_is_not_read(
     verification: dict[str, Any], read: dict[str, Any], faults: list[str]
 ) -> None:
     assert list(faults_of_index(VERIFICATION | verification, READ | read, 230)) == faults
 
 
-def test_ways_that_differ_are_named_with_their_counts() -> None:
+def test_methods_that_find_different_numbers_of_keys_are_a_fault() -> None:
     ways = [Way("by a deployment", 1_230, 1, 1.0), Way("full scan", 1_229, 1, 1.0)]
     assert list(faults_of_ways(ways)) == [
         "the ways found different numbers of keys: by a deployment 1,230, full scan 1,229."

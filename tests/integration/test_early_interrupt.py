@@ -1,4 +1,4 @@
-"""Ctrl-C before a command has begun, in real processes that pause at a chosen import."""
+"""Ctrl-C before a command has started, in real processes that pause at a chosen import."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from keyhop.cli.main import main
@@ -27,7 +28,7 @@ MODULE = sys.argv.pop(1)
 sys.meta_path.insert(0, Pause())
 runpy.run_module("keyhop", run_name="__main__", alter_sys=True)
 """
-"""Runs Keyhop, says when it comes to the import of MODULE, and waits there for a signal."""
+"""A program that runs Keyhop, and prints a word and waits for a signal at the import of MODULE."""
 
 MOMENTS = [
     "keyhop.cli.main",
@@ -41,7 +42,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize("module", MOMENTS)
-def test_an_interrupt_while_the_command_is_loaded_is_one_sentence(module: str) -> None:
+def test_an_interrupt_during_the_imports_prints_one_sentence(module: str) -> None:
     command = [sys.executable, "-c", PAUSING, module, "keys", "Orders", "--region", "eu-west-1"]
     path = os.pathsep.join([str(ROOT / "lambdas"), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
@@ -58,17 +59,14 @@ def test_an_interrupt_while_the_command_is_loaded_is_one_sentence(module: str) -
     assert (process.returncode, errors.decode()) == (130, "keyhop: Interrupted.\n")
 
 
-def test_the_installed_command_begins_where_the_tested_one_does() -> None:
+def test_the_installed_command_has_the_tested_entry_point() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"keyhop": "keyhop.__main__:main"}
 
 
-def test_an_interrupt_in_a_command_is_one_sentence(
+def test_an_interrupt_of_a_command_prints_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("keyhop.cli.runs_actions.run", interrupted)
+    monkeypatch.setattr("keyhop.cli.runs_actions.run", Mock(side_effect=KeyboardInterrupt))
     assert main(["runs", "list"]) == 130
     assert capsys.readouterr().err == "keyhop: Interrupted.\n"

@@ -1,4 +1,4 @@
-"""Throttling and failures: waited out, counted, and given up in the end."""
+"""Throttles and failures are retried and counted, until the command gives up."""
 
 import itertools
 import json
@@ -7,9 +7,11 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from keyhop.dynamodb.client import Connection, connect
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.dynamodb.rate_limit import SLOWEST, Budget
@@ -38,7 +40,7 @@ def throttle(reason: str | None, code: str = "ThrottlingException") -> ClientErr
 
 
 @pytest.mark.parametrize("reason", [*ALL_REASONS[:3], *map(prove, ALL_REASONS[3:])])
-def test_every_reason_is_waited_out_and_counted(
+def test_throttles_of_every_reason_are_retried_and_counted(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, reason: str
 ) -> None:
     expected = strict.collections(table_name, SIZES[:16], filling=3_000)
@@ -53,10 +55,8 @@ def test_every_reason_is_waited_out_and_counted(
     assert len(scans) >= 3 * 4
 
 
-def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str) -> None:
-    """On DynamoDB Local, injected below boto3's client, through that client's own parsing."""
-    from botocore.awsrequest import AWSResponse
-
+def test_throttles_are_parsed_by_boto3(dynamodb: Database, table_name: str) -> None:
+    """The test injects raw responses below boto3's client."""
     expected = dynamodb.collections(table_name, [2] * 40, filling=3_000)
     endpoint = Endpoint(url=dynamodb.url)
     client = local_client(dynamodb.url)
@@ -80,18 +80,17 @@ def test_throttles_reach_us_as_they_do_live(dynamodb: Database, table_name: str)
     client.meta.events.register("before-send.dynamodb.Scan", inject)
     connection = Connection(client, endpoint)
     reader = PageReader(connection, look_up(connection, table_name).source(), Budget())
-    found = Counter()
+    names = Counter()
 
-    class Sink:
-        def write(self, segment, keys):
-            found.update(key["pk"]["S"] for key in keys)
-            return len(keys)
+    def write(segment, keys):
+        names.update(key["pk"]["S"] for key in keys)
+        return len(keys)
 
     pages = TablePages(reader, hop=True, total=4)
-    slice_ = Slice(pages, iter(range(4)), Checkpoint(), Sink().write)
+    slice_ = Slice(pages, iter(range(4)), Checkpoint(), write)
     slice_.work(4, math.inf)
     assert (slice_.error, slice_.ended) == (None, 4)
-    assert found == Counter(expected)
+    assert names == Counter(expected)
     assert set(reader.usage.throttles) == {
         "TableReadKeyRangeThroughputExceeded",
         "TableReadAccountLimitExceeded",
@@ -107,7 +106,7 @@ def test_a_throttle_without_a_reason(
     assert (status, report["throttles"]) == (0, {"unknown": 1})
 
 
-def test_server_errors_and_broken_connections_are_waited_out(
+def test_server_errors_and_broken_connections_are_retried(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     expected = strict.collections(table_name, SIZES, filling=3_000)
@@ -126,10 +125,10 @@ def test_server_errors_and_broken_connections_are_waited_out(
     assert report["throttles"] == {}
 
 
-def test_nothing_else_is_retried(strict: Database, stand_in: StandIn, table_name: str) -> None:
+def test_other_errors_are_not_retried(strict: Database, stand_in: StandIn, table_name: str) -> None:
     strict.collections(table_name, SIZES, filling=3_000)
-    why = "User: me is not authorized to perform: dynamodb:Scan on resource: arn:aws:x/Orders"
-    denied = failure("AccessDeniedException", why)
+    message = "User: me is not authorized to perform: dynamodb:Scan on resource: arn:aws:x/Orders"
+    denied = failure("AccessDeniedException", message)
     scans = stand_in.at("Scan", lambda number: denied if number >= 10 else None)
     result = strict.keys(table_name, "--segments", "1")
     assert result.status == 2
@@ -137,7 +136,7 @@ def test_nothing_else_is_retried(strict: Database, stand_in: StandIn, table_name
     assert len(scans) == 10
 
 
-def test_patience_ends_and_the_run_can_be_resumed(
+def test_a_run_that_gave_up_can_be_resumed(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     expected = strict.collections(table_name, SIZES, filling=3_000)
@@ -151,12 +150,12 @@ def test_patience_ends_and_the_run_can_be_resumed(
     stand_in.heal()
     assert strict.keys(table_name, *resuming(*out)).status == 0
     parts = (tmp_path / "out" / "parts").iterdir()
-    found = [json.loads(line)["pk"]["S"] for part in parts for line in part.open()]
-    assert sorted(found) == sorted(expected)
+    names = [json.loads(line)["pk"]["S"] for part in parts for line in part.open()]
+    assert sorted(names) == sorted(expected)
 
 
-def test_waiting_for_the_rate_is_not_taken_for_failure() -> None:
-    """Patience runs from the first failed request after a success, not from the last success."""
+def test_patience_starts_with_the_first_failure_after_a_success() -> None:
+    """A pause between requests, such as a wait for the rate, is not a failure."""
     service = TimedService()
     requester = Requester(service, "Orders", clock=service.clock, pause=lambda seconds: None)
     service.answers = [(0, {}), (10_000, THROTTLED), (10_299, THROTTLED), (10_300, {})]
@@ -174,7 +173,7 @@ THROTTLED = ClientError({"Error": {"Code": "ThrottlingException"}}, "Scan")
 
 
 class TimedService:
-    """A service that gives each answer at a fixed time of a clock that it has."""
+    """A service with a clock, which gives each answer at a fixed time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -190,7 +189,7 @@ class TimedService:
         return answer
 
 
-def test_the_time_of_a_request_that_hangs_is_part_of_the_patience() -> None:
+def test_the_time_of_a_hanging_request_counts_against_the_patience() -> None:
     service = TimedService()
     service.answers = [(21, ReadTimeoutError(endpoint_url="http://x"))] * 2
     requester = Requester(service, "Orders", clock=service.clock, patience=20)
@@ -199,7 +198,7 @@ def test_the_time_of_a_request_that_hangs_is_part_of_the_patience() -> None:
     assert len(service.answers) == 1
 
 
-def test_no_wait_is_longer_than_the_patience_that_is_left() -> None:
+def test_no_wait_is_longer_than_the_remaining_patience() -> None:
     now = 0.0
 
     class Throttling:
@@ -223,7 +222,7 @@ def test_no_wait_is_longer_than_the_patience_that_is_left() -> None:
 def test_a_command_gives_up_on_a_service_that_hangs(
     strict: Database, stand_in: StandIn, table_name: str, command: list[str], requests: int
 ) -> None:
-    """A request hangs for 30 seconds otherwise, and is repeated."""
+    """Without the option, a request hangs for 30 seconds and is repeated."""
     _ends_soon(strict, stand_in, table_name, command, requests)
 
 
@@ -259,27 +258,20 @@ def _ends_soon(
     assert time.monotonic() - began < 20
 
 
-def test_a_first_contact_that_fails_is_told_at_once() -> None:
-    class Dead:
-        calls = 0
-
-        def call(self, operation, **parameters):
-            from botocore.exceptions import EndpointConnectionError
-
-            self.calls += 1
-            raise EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
-
-    dead = Dead()
+def test_a_failed_first_connection_is_reported_at_once() -> None:
+    client = Mock()
+    client.call.side_effect = EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
     with pytest.raises(Exception, match="Nothing answers at http"):
-        look_up(Connection(dead, Endpoint(url="http://127.0.0.1:1")), "Orders")  # type: ignore[arg-type]
-    assert dead.calls == 3
+        look_up(Connection(client, Endpoint(url="http://127.0.0.1:1")), "Orders")
+    assert client.call.call_count == 3
 
 
 def test_throttling_slows_the_workers_down(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """One throttle, early: from then on the run reads at what is left of its rate, beside what was
-    under way by then. However late the scans come: it is of all time since the throttle.
+    """The run reads at a reduced rate after an early throttle, besides the requests in flight.
+
+    The rate is that of the whole time since the throttle, so that late scans do not matter.
     """
     threads = 4
     strict.collections(table_name, [1] * 70, filling=4_000)
@@ -298,10 +290,10 @@ def test_throttling_slows_the_workers_down(
     assert after - before <= 4 * SLOWEST * (ended - throttled) + threads
 
 
-def test_a_segment_that_is_always_throttled_does_not_hold_the_others_up(
+def test_a_segment_that_is_always_throttled_does_not_block_the_others(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """A slice ends in time, so what the other segments brought is committed, and they go on."""
+    """The slice ends in time, so that the keys of the other segments are committed."""
     expected = strict.collections(table_name, SIZES, filling=500)
 
     def fault(operation: str, request) -> None:
@@ -321,7 +313,7 @@ def test_a_segment_that_is_always_throttled_does_not_hold_the_others_up(
     assert manifest["keys"] == len(expected)
 
 
-def test_failures_alone_are_reported_too(
+def test_throttles_are_reported_even_if_no_request_succeeds(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     strict.collections(table_name, SIZES)
@@ -332,7 +324,7 @@ def test_failures_alone_are_reported_too(
     assert report["throttles"]["TableReadAccountLimitExceeded"] >= 4
 
 
-def test_a_throttled_first_contact_is_waited_out(
+def test_a_throttled_first_request_is_retried(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     expected = strict.collections(table_name, [1] * 5)

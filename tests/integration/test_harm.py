@@ -1,4 +1,4 @@
-"""Files that are lost, cut, or cannot be written: told, and never taken for a whole result."""
+"""Files that are lost, truncated or cannot be written are reported, and never used as a result."""
 
 import errno
 import json
@@ -20,7 +20,7 @@ class FullDisk(Directory):
 
     def __init__(self, path: Path, full_at: int) -> None:
         super().__init__(path)
-        self.left = full_at
+        self.remaining = full_at
 
     def open_part(self, name: str) -> PartFile:
         return _FullDiskPart(self, super().open_part(name))
@@ -32,8 +32,8 @@ class _FullDiskPart:
         self.part = part
 
     def write(self, content: bytes) -> None:
-        self.disk.left -= 1
-        if self.disk.left == 0:
+        self.disk.remaining -= 1
+        if self.disk.remaining == 0:
             self.part.write(content[: len(content) // 2])
             raise OSError(errno.ENOSPC, "No space left on device")
         self.part.write(content)
@@ -43,14 +43,14 @@ class _FullDiskPart:
 
 
 @pytest.mark.parametrize("full_at", range(2, 9))
-def test_a_full_disk_gives_no_key_twice(
+def test_no_key_is_listed_twice_after_the_disk_was_full(
     strict: Database,
     table_name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     full_at: int,
 ) -> None:
-    """Also if there is room again at once, and other threads go on writing."""
+    """The disk has space again at once, and other threads continue to write."""
     monkeypatch.setattr(log_module, "MOST_WAITING_BYTES", 100)
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     store = FullDisk(tmp_path, full_at)
@@ -62,7 +62,7 @@ def test_a_full_disk_gives_no_key_twice(
 
 @pytest.fixture
 def unfinished(strict: Database, table_name: str, tmp_path: Path) -> Path:
-    """A run of several commits that is not finished."""
+    """An unfinished run with several commits."""
     strict.collections(table_name, SIZES, filling=3_000)
     out = tmp_path / "out"
     for units in ("15", "20", "10"):
@@ -72,7 +72,7 @@ def unfinished(strict: Database, table_name: str, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("harm", ["delete", "cut", "change"])
-def test_a_harmed_part_is_told_before_anything_is_read(
+def test_a_damaged_part_is_reported_before_the_table_is_read(
     strict: Database, table_name: str, unfinished: Path, harm: str
 ) -> None:
     part = sorted((unfinished / "parts").iterdir())[0]
@@ -80,15 +80,15 @@ def test_a_harmed_part_is_told_before_anything_is_read(
     part.unlink()
     if harm != "delete":
         part.write_bytes(content[:-3] if harm == "cut" else content.replace(b"k", b"K", 1))
-    others = set(unfinished.rglob("*"))
+    files = set(unfinished.rglob("*"))
     result = strict.keys(table_name, "--resume", str(unfinished))
     assert result.status == 2
     assert f"parts/{part.name} was changed after its commit" in result.err
     assert "Continue with" not in result.err
-    assert set(unfinished.rglob("*")) == others
+    assert set(unfinished.rglob("*")) == files
 
 
-def test_a_lost_commit_is_told_and_nothing_is_swept(
+def test_a_lost_commit_is_reported_and_no_part_is_deleted(
     strict: Database, table_name: str, unfinished: Path
 ) -> None:
     sorted((unfinished / "commits").iterdir())[1].unlink()
@@ -99,14 +99,16 @@ def test_a_lost_commit_is_told_and_nothing_is_swept(
     assert set((unfinished / "parts").iterdir()) == parts
 
 
-def test_files_of_others_are_not_swept(strict: Database, table_name: str, unfinished: Path) -> None:
-    mine = unfinished / "parts" / "mine.csv"
-    mine.write_text("mine")
+def test_files_of_the_user_are_not_deleted(
+    strict: Database, table_name: str, unfinished: Path
+) -> None:
+    user_file = unfinished / "parts" / "mine.csv"
+    user_file.write_text("mine")
     assert strict.keys(table_name, "--resume", str(unfinished)).status == 0
-    assert mine.read_text() == "mine"
+    assert user_file.read_text() == "mine"
 
 
-def test_killed_before_the_plan_was_there(
+def test_a_run_that_was_killed_before_it_wrote_its_plan_can_be_resumed(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     strict.collections(table_name, [1] * 5)
@@ -116,7 +118,7 @@ def test_killed_before_the_plan_was_there(
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"layout": 1}', '"x"', "nonsense"])
-def test_a_plan_that_is_none(
+def test_an_invalid_plan_is_reported(
     strict: Database, table_name: str, tmp_path: Path, content: str
 ) -> None:
     strict.collections(table_name, [1] * 5)
@@ -140,7 +142,7 @@ def test_a_file_system_without_hard_links_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_summary_counts_what_is_there(unfinished: Path) -> None:
-    manifest = json.loads((unfinished / "progress.json").read_bytes())
-    held = [(unfinished / part["name"]).read_bytes().count(b"\n") for part in manifest["parts"]]
-    assert sum(held) == manifest["keys"]
+def test_the_summary_counts_the_keys_in_the_parts(unfinished: Path) -> None:
+    progress = json.loads((unfinished / "progress.json").read_bytes())
+    counts = [(unfinished / part["name"]).read_bytes().count(b"\n") for part in progress["parts"]]
+    assert sum(counts) == progress["keys"]

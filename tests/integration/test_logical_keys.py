@@ -1,4 +1,4 @@
-"""`keyhop keys --logical`: each logical key once, whatever the shards, segments and crashes."""
+"""`keyhop keys --logical` lists each logical key once, despite shards, segments and crashes."""
 
 import csv
 import io
@@ -37,11 +37,11 @@ from tests.integration.crashing import Crash, CrashingStore, new_plan
 
 SHARDS = [1, 2, 7, 1, 32, 1, 3, 1] * 6
 PLAIN = ["/plain.txt", "/no_suffix_", "/zero_0", "/leading_01", "/large_1001", "_7", "/f3"]
-"""Keys without a shard's suffix: they are listed as they are."""
+"""Keys without a shard suffix, which are listed unchanged."""
 
 
 def sharded(database: Database, table: str, plain: list[str] = PLAIN) -> set[str]:
-    """A table of logical keys with so many shards each, and of others; returns what is listed."""
+    """Create a table of sharded and plain keys, and return its logical keys."""
     physical = {
         f"/f{n}.txt_{shard}" for n, count in enumerate(SHARDS) for shard in range(1, count + 1)
     }
@@ -63,17 +63,17 @@ def paths(result) -> Counter[str]:
 
 
 def in_files(path: Path, folder: str = "logical") -> Counter[str]:
-    """The keys in the files that the manifest names."""
+    """Return the keys in the files that the manifest names."""
     manifest = json.loads((path / "manifest.json").read_bytes())
     assert manifest["finished"]
-    found: Counter[str] = Counter()
+    keys: Counter[str] = Counter()
     for part in manifest["parts"]:
         assert part["name"].startswith(f"{folder}/")
         lines = (path / part["name"]).read_text().splitlines()
         assert len(lines) == part["keys"]
-        found.update(json.loads(line)["path"]["S"] for line in lines)
-    assert manifest["keys"] == sum(found.values())
-    return found
+        keys.update(json.loads(line)["path"]["S"] for line in lines)
+    assert manifest["keys"] == sum(keys.values())
+    return keys
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_each_logical_key_is_printed_once(
     )
 
 
-def test_keys_in_files_and_what_the_manifest_says(
+def test_logical_keys_are_written_to_files_and_counted_in_the_manifest(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     expected = Counter(sharded(strict, table_name))
@@ -104,18 +104,14 @@ def test_keys_in_files_and_what_the_manifest_says(
     assert (result.status, result.out) == (0, b"")
     assert in_files(where) == expected
     manifest = json.loads((where / "manifest.json").read_bytes())
-    told = {
-        "separator": "_",
-        "metadata": None,
-        "physical_keys": sum(SHARDS) + len(PLAIN),
-        "folded": sum(SHARDS),
-    }
-    assert manifest["logical"] == json.loads(report.read_bytes())["logical"] == told
-    assert sum(manifest["segments"]["keys"]) == told["physical_keys"]
+    physical = sum(SHARDS) + len(PLAIN)
+    logical = {"separator": "_", "metadata": None, "physical_keys": physical, "folded": sum(SHARDS)}
+    assert manifest["logical"] == json.loads(report.read_bytes())["logical"] == logical
+    assert sum(manifest["segments"]["keys"]) == physical
     assert json.loads(report.read_bytes())["keys"] == len(expected)
 
 
-def test_a_run_without_logical_is_as_it_was(
+def test_a_run_without_logical_lists_physical_keys(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     sharded(strict, table_name)
@@ -129,7 +125,9 @@ def test_a_run_without_logical_is_as_it_was(
 
 
 @pytest.mark.parametrize("format_", ["text", "csv"])
-def test_other_formats(strict: Database, table_name: str, tmp_path: Path, format_: str) -> None:
+def test_logical_keys_as_text_and_csv(
+    strict: Database, table_name: str, tmp_path: Path, format_: str
+) -> None:
     expected = Counter(sharded(strict, table_name))
     where = ("--endpoint-url", strict.url, "--output", str(tmp_path))
     assert keyhop("keys", table_name, *where, "--logical", "--format", format_).status == 0
@@ -137,9 +135,9 @@ def test_other_formats(strict: Database, table_name: str, tmp_path: Path, format
     text = part.read_text()
     rows = text.splitlines()
     if format_ == "csv":
-        header, *found = csv.reader(io.StringIO(text))
+        header, *cells = csv.reader(io.StringIO(text))
         assert header == ["path"]
-        rows = [row[0] for row in found]
+        rows = [row[0] for row in cells]
     assert Counter(rows) == expected
 
 
@@ -148,8 +146,8 @@ def test_binary_keys_and_another_separator(strict: Database, table_name: str) ->
     physical = [b"\xff\x00::1", b"\xff\x00::2", b"a::1000", b"a::", b"b_1"]
     strict.fill(table_name, ({"pk": {"B": key}, "sk": {"S": "1"}} for key in physical))
     result = strict.keys(table_name, "--logical", "--separator", "::", "--segments", "3")
-    found = Counter(bytes(key["pk"]["B"]) for key in result.keys)
-    assert found == Counter([b"\xff\x00", b"a", b"a::", b"b_1"])
+    keys = Counter(bytes(key["pk"]["B"]) for key in result.keys)
+    assert keys == Counter([b"\xff\x00", b"a", b"a::", b"b_1"])
     assert "ends in ::1 to ::1000" in result.err
 
 
@@ -181,7 +179,7 @@ def test_keys_from_the_key_index_are_folded_too(
         (["--logical", "--metadata", "no-such-table"], "There is no table 'no-such-table'"),
     ],
 )
-def test_what_cannot_be_folded_is_refused(
+def test_invalid_options_for_logical_keys_are_refused(
     strict: Database, table_name: str, options: list[str], says: str
 ) -> None:
     strict.create(table_name, **BY_DAY)
@@ -207,7 +205,7 @@ def metadata_table(database: Database, name: str, shards: dict[str, Shards]) -> 
 
 
 def with_shards(number: int, readable: int | None = None) -> Shards:
-    """readable: of a drain to that number, which is under way."""
+    """Return shards that are steady, or that are being drained if `readable` is given."""
     return Shards(
         number,
         1_000,
@@ -220,20 +218,20 @@ def with_shards(number: int, readable: int | None = None) -> Shards:
 
 
 LOOKING_LIKE_SHARDS = ["/photo_3", "/photo_4", "/album_3", "/album", "/log", "/log_3"]
-"""What is listed of the table with metadata, of 10 physical keys."""
+"""The logical keys of the table with metadata, which has 10 physical keys."""
 
 
 def with_keys_that_look_like_shards(database: Database, table: str) -> str:
-    """A table and its metadata, whose name is returned.
+    """Create a table and its metadata table, and return the name of the latter.
 
-    /photo_3 is an ordinary key; /photo has no metadata, /album has two shards only.
+    /photo_3 is an ordinary key, as /photo has no metadata and /album has only two shards.
     """
     physical = ["/album_1", "/album_2", "/log_1", "/log_2", "/log_3", "/log_3_1"]
     database.create(table, ("path", "S"), ("at", "S"))
     keys = [*LOOKING_LIKE_SHARDS[:4], *physical]
     database.fill(table, ({"path": {"S": key}, "at": {"S": "1"}} for key in keys))
-    known = {"/album": with_shards(2), "/log": with_shards(1, 3), "/log_3": with_shards(1)}
-    return metadata_table(database, f"{table}-shards", known)
+    shards = {"/album": with_shards(2), "/log": with_shards(1, 3), "/log_3": with_shards(1)}
+    return metadata_table(database, f"{table}-shards", shards)
 
 
 @pytest.mark.parametrize("to_directory", [False, True])
@@ -246,8 +244,8 @@ def test_with_metadata_a_key_that_only_looks_like_a_shard_stays(
         options += ["--output", str(tmp_path / "run")]
     result = database.keys(table_name, *options)
     assert result.status == 0
-    found = in_files(tmp_path / "run") if to_directory else paths(result)
-    assert found == Counter(LOOKING_LIKE_SHARDS)
+    keys = in_files(tmp_path / "run") if to_directory else paths(result)
+    assert keys == Counter(LOOKING_LIKE_SHARDS)
     assert "10 physical keys: those that end in _1 to _1000 and that" in result.err
     assert "  folded    6 of 10" in result.err
 
@@ -263,7 +261,7 @@ def test_a_metadata_table_of_another_shape_is_refused(strict: Database, table_na
         )
 
 
-def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_same(
+def test_shards_that_were_drained_during_the_run_are_still_folded(
     strict: Database, table_name: str
 ) -> None:
     """`readable` was lowered after the last shards were read, and before the fold."""
@@ -272,9 +270,9 @@ def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_sam
     assert most_shards(drained, began=9_000.0) == 1
     grown = Shards(4, 5_000, ((1_000, 1), (5_000, 4)), 1, 4, Phase.ANNOUNCED)
     assert most_shards(grown, began=4_500.0) == most_shards(grown, began=9_000.0) == 4
-    known = KnownShards()
-    known.learn([({"S": "/f"}, drained, {})], began=4_500.0)
-    assert [known.shard_count({"S": key}) for key in ("/f", "/g")] == [4, 0]
+    shards = KnownShards()
+    shards.learn([({"S": "/f"}, drained, {})], began=4_500.0)
+    assert [shards.shard_count({"S": key}) for key in ("/f", "/g")] == [4, 0]
     options = {"separator": "_", "metadata": metadata_table(strict, table_name, {"/f": drained})}
     began = datetime.fromtimestamp(4_500.0, UTC).isoformat()
     space = KeySpace((KeyAttribute("path", "S"),))
@@ -285,15 +283,13 @@ def test_shards_that_were_drained_while_the_run_read_them_are_shards_all_the_sam
 
 
 class CrashingFold(CrashingStore):
-    """Deleting is one of its operations too: a fold that has lost its race sweeps."""
+    """A crashing store that counts deletions too, as a fold that lost a race deletes its parts."""
 
     def delete(self, name):
         return self._step(lambda: super(CrashingFold, self).delete(name))
 
 
 BY_SUFFIX = keys_request("any", logical=True).options
-
-
 Run = tuple[Journal, RunPlan, KeysTask]
 
 
@@ -302,7 +298,7 @@ def task_at(connection: Connection) -> KeysTask:
 
 
 def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:
-    """Begin a run or go on with it, in slices as short as can be, until all is read."""
+    """Start or resume a run, and read the table completely in slices of minimum length."""
     source = look_up(connection, table).source()
     reader = PageReader(connection, source, Budget())
     plan = journal.plan()
@@ -316,7 +312,7 @@ def read_all(journal: Journal, connection: Connection, table: str) -> RunPlan:
 
 
 def work(store: Directory, url: str, table: str) -> None:
-    """What the command does."""
+    """Read the table and fold the keys, as the command does."""
     journal = Journal(store)
     connection = connect(Endpoint(url=url))
     plan = read_all(journal, connection, table)
@@ -341,32 +337,30 @@ def test_a_crash_at_every_write_changes_nothing(
         except Crash:
             work(Directory(path), strict.url, table_name)
         assert in_files(path) == expected
-        named = {
-            part["name"] for part in json.loads((path / "manifest.json").read_bytes())["parts"]
-        }
-        assert len(named) > 1
-        assert {
-            f"logical/{name}" for name in Directory(path / "logical").sizes("parts")
-        } == named, "strays of a crash were left"
+        manifest = json.loads((path / "manifest.json").read_bytes())
+        parts = {part["name"] for part in manifest["parts"]}
+        assert len(parts) > 1
+        files = {f"logical/{name}" for name in Directory(path / "logical").sizes("parts")}
+        assert files == parts, "files of a crashed fold remain"
     assert crash_at > 8
 
 
 def in_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fold reads few keys at once, and its slices end after two such pages."""
+    """Let a fold read few keys per page, and end its slices after two pages."""
     monkeypatch.setattr("keyhop.jobs.pages.KEYS_AT_ONCE", 10)
     step, calls = PartPages.step, itertools.count(1)
 
-    def ending(*given) -> PageResult:
+    def stopping_step(*args) -> PageResult:
         if next(calls) % 3 == 0:
             raise Stopped
-        return step(*given)
+        return step(*args)
 
-    monkeypatch.setattr(PartPages, "step", ending)
+    monkeypatch.setattr(PartPages, "step", stopping_step)
 
 
 @pytest.fixture
 def run(strict: Database, table_name: str, tmp_path: Path) -> Run:
-    """A run whose keys are all read, and not folded."""
+    """A run that has read all keys, and not folded them."""
     sharded(strict, table_name)
     store = Directory(tmp_path / "run")
     store.make()
@@ -383,7 +377,7 @@ def fold(journal: Journal, plan: RunPlan, fold_of: Callable[[], Fold]) -> Summar
     return folded(Ended(journal, plan, totals, summary, math.inf, Event()), fold_of, {})
 
 
-def test_of_two_folds_at_once_one_counts(run: Run) -> None:
+def test_only_one_of_two_concurrent_folds_counts(run: Run) -> None:
     journal, plan, task = run
     inner = []
 
@@ -397,16 +391,15 @@ def test_of_two_folds_at_once_one_counts(run: Run) -> None:
     outer = fold(journal, plan, overtaken)
     assert [outer] == inner
     assert outer is not None
-    there = journal.within("logical").store.sizes("parts")
-    assert {f"logical/{name}" for name in there} == {part["name"] for part in outer["parts"]}
+    files = journal.within("logical").store.sizes("parts")
+    assert {f"logical/{name}" for name in files} == {part["name"] for part in outer["parts"]}
     assert outer["logical"] == {"physical_keys": sum(SHARDS) + len(PLAIN), "folded": sum(SHARDS)}
 
 
-def test_an_interrupted_fold_is_done_by_the_resume(
+def test_a_resume_completes_an_interrupted_fold(
     run: Run, strict: Database, table_name: str
 ) -> None:
     journal, plan, task = run
-
     stop = Event()
     stop.set()
     assert conclude(journal, plan, task, stop=stop)[1] is None
@@ -420,21 +413,20 @@ def test_an_interrupted_fold_is_done_by_the_resume(
     assert sum(in_files(Path(where)).values()) == len(SHARDS) + len(PLAIN)
 
 
-def test_a_run_that_was_begun_without_logical_cannot_be_resumed_with_it(
+def test_a_run_that_was_started_without_logical_cannot_be_resumed_with_it(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     sharded(strict, table_name)
     where = ("--output", str(tmp_path / "run"))
     few = ("--segments", "64", "--threads", "1", "--max-read-units", "10")
-    stopped = strict.keys(table_name, *where, *few)
-    assert stopped.status == 4
+    assert strict.keys(table_name, *where, *few).status == 4
     result = strict.keys(table_name, *resuming(*where), "--logical")
     assert result.status == 2
     assert "was begun without --logical: leave it out" in result.err
 
 
 @pytest.mark.parametrize("harm", ["gone", "not json", "part"])
-def test_a_fold_that_was_harmed_is_noticed(run: Run, harm: str) -> None:
+def test_damage_to_a_fold_is_detected(run: Run, harm: str) -> None:
     journal, plan, task = run
     (part,) = conclude(journal, plan, task)[1]["parts"]
     journal.store.delete("manifest.json")

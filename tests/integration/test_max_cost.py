@@ -1,4 +1,4 @@
-"""`--max-cost`: what costs more for sure is not begun, and the rest stops there, with status 4."""
+"""`--max-cost` prevents actions that certainly cost more, and ends others there, with status 4."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,8 @@ ENOUGH = "1000000"
 
 
 @pytest.fixture(autouse=True)
-def dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dollar for a unit."""
+def prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a unit cost a dollar."""
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 1000000, "writes": 1000000}')
 
 
@@ -34,20 +34,20 @@ def items_of(database: Database, table: str) -> list[dict[str, Any]]:
     return [{name: item[name] for name in ("pk", "sk")} for page in pages for item in page["Items"]]
 
 
-def check_not_begun(result: Result) -> None:
+def check_not_started(result: Result) -> None:
     assert (result.status, result.out) == (4, b"")
     assert "This costs at least $" in result.err
     assert "so nothing was started." in result.err
 
 
-def test_each_is_not_begun_or_stops_and_goes_on(
+def test_each_does_not_start_or_stops_and_can_be_resumed(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     item = tmp_path / "item.json"
     item.write_text(json.dumps({"sk": "#feature"}))
     each = ("each", table_name, "--put", str(item), "--guard", "none", "--max-write-rate", "400")
-    check_not_begun(run(database, *each, "--max-cost", "50", "-o", str(tmp_path / "dear")))
-    assert not (tmp_path / "dear").exists()
+    check_not_started(run(database, *each, "--max-cost", "50", "-o", str(tmp_path / "refused")))
+    assert not (tmp_path / "refused").exists()
     where = str(tmp_path / "run")
     assert run(database, *each, "--max-write-units", "40", "-o", where).status == 4
     spent = run(database, *each, "--resume", where, "--max-cost", "60", "-f", "json")
@@ -55,27 +55,26 @@ def test_each_is_not_begun_or_stops_and_goes_on(
     assert "is spent, and the maximum is $60" in spent.err
     assert f"Continue with --resume {where}" in spent.err
     assert 40 < json.loads(spent.out)["keys"] < len(SIZES)
-    rest = run(database, *each, "--resume", where, "--max-cost", ENOUGH)
-    assert rest.status == 0
+    assert run(database, *each, "--resume", where, "--max-cost", ENOUGH).status == 0
 
 
-def test_a_build_and_a_verification_are_not_begun_or_stop(
+def test_a_build_and_a_verification_do_not_start_or_stop(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     build, verify = ("index", "build", table_name), ("index", "verify", table_name)
-    check_not_begun(run(database, *build, "--max-cost", "100"))
+    check_not_started(run(database, *build, "--max-cost", "100"))
     described = database.client.describe_table(TableName=table_name)["Table"]
     assert "GlobalSecondaryIndexes" not in described
     before = items_of(database, table_name)
     assert run(database, *build, "--max-cost", ENOUGH).status == 0
-    check_not_begun(run(database, *verify, "--max-cost", "1"))
-    check_not_begun(run(database, *verify, "--no-repair", "--max-cost", "1"))
+    check_not_started(run(database, *verify, "--max-cost", "1"))
+    check_not_started(run(database, *verify, "--no-repair", "--max-cost", "1"))
     for sentinel in items_of(database, table_name):
         if sentinel not in before:
             database.client.delete_item(TableName=table_name, Key=sentinel)
     where = str(tmp_path / "walks")
     slowly = ("--max-write-rate", "400")
-    # Each key is looked at twice, for a dollar a look, before the first repair.
+    # Before the first repair, each key is read twice, for a dollar each time.
     spent = run(database, *verify, "--max-cost", "500", *slowly, "-o", where)
     assert (spent.status, spent.out) == (4, b"")
     assert "is spent, and the maximum is $500" in spent.err
@@ -83,12 +82,12 @@ def test_a_build_and_a_verification_are_not_begun_or_stop(
     assert run(database, *verify, "--max-cost", ENOUGH, "--resume", where).status == 3
 
 
-def test_the_rest_of_a_list_is_not_begun_if_it_costs_more_for_sure(
+def test_a_list_is_not_resumed_if_the_rest_certainly_costs_more(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     where = str(tmp_path / "keys")
     keys = ("keys", table_name, "--segments", "60", "-q", "-f", "json")
     first = run(database, *keys, "-o", where, "--max-cost", "20")
     assert (first.status, "Resume it with a higher --max-cost" in first.err) == (4, True)
-    check_not_begun(run(database, *keys, "--resume", where, "--max-cost", "0.5"))
+    check_not_started(run(database, *keys, "--resume", where, "--max-cost", "0.5"))
     assert run(database, *keys, "--resume", where, "--max-cost", ENOUGH).status == 0

@@ -1,4 +1,4 @@
-"""Runs that are crashed, killed, raced, resumed: the same keys, none twice, none missing."""
+"""Runs that crash, are killed, race or are resumed list each key exactly once."""
 
 import json
 import random
@@ -37,7 +37,7 @@ def reader_of(url: str, table: str) -> PageReader:
 
 
 def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0.01) -> None:
-    """What the command does, in slices as short as can be."""
+    """Read the table as the command does, but in slices of minimum length."""
     journal = Journal(store)
     plan = journal.plan()
     if plan is None:
@@ -52,7 +52,7 @@ def work(store: Directory, reader: PageReader, segments: int, seconds: float = 0
 
 
 def committed_keys(path: Path) -> Counter[str]:
-    """All keys in the parts that the manifest names."""
+    """Return all keys in the parts that the manifest names."""
     manifest = json.loads((path / "manifest.json").read_bytes())
     assert manifest["finished"]
     keys: Counter[str] = Counter()
@@ -85,26 +85,26 @@ def test_a_crash_at_every_write_changes_nothing(
     assert crash_at > 5
 
 
-@pytest.mark.parametrize(("rounds", "least"), [(2, 6), prove(10, 30)])
-def test_workers_that_die_again_and_again_change_nothing(
-    strict: Database, table_name: str, tmp_path: Path, rounds: int, least: int
+@pytest.mark.parametrize(("rounds", "min_crashes"), [(2, 6), prove(10, 30)])
+def test_workers_that_crash_repeatedly_change_nothing(
+    strict: Database, table_name: str, tmp_path: Path, rounds: int, min_crashes: int
 ) -> None:
-    """What was found before is committed, even if the error is one that nobody expected."""
+    """Keys that were read before an unexpected error are committed."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     chance = random.Random(5)
-    left = [0]
+    remaining = [0]
     crashes = 0
     for round_ in range(rounds):
         path = tmp_path / str(round_)
         path.mkdir()
         while True:
             reader = reader_of(strict.url, table_name)
-            left[0] = chance.randint(1, 12)  # so that each round dies some times, in any order
+            remaining[0] = chance.randint(1, 12)  # so that each round crashes several times
             call = reader.connection.client.call
 
             def crashing_call(operation, call=call, **parameters):
-                left[0] -= operation == "scan"
-                if left[0] < 0:
+                remaining[0] -= operation == "scan"
+                if remaining[0] < 0:
                     raise Crash
                 return call(operation, **parameters)
 
@@ -115,14 +115,14 @@ def test_workers_that_die_again_and_again_change_nothing(
             except Crash:
                 crashes += 1
         assert committed_keys(path) == expected
-    assert crashes > least
+    assert crashes > min_crashes
 
 
 @pytest.mark.parametrize("rounds", [1, prove(5)])
-def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
+def test_concurrent_workers_of_the_same_run_change_nothing(
     strict: Database, table_name: str, tmp_path: Path, rounds: int
 ) -> None:
-    """No lock here: the deployed application has none. Who loses a commit adopts the winner's."""
+    """A deployment has no lock either. A worker that loses a commit adopts the winner's."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     for round_ in range(rounds):
         path = tmp_path / str(round_)
@@ -132,22 +132,22 @@ def test_twins_that_work_on_the_same_run_at_the_same_time_change_nothing(
         journal.begin(new_plan(reader.source, 11))
         errors: list[BaseException] = []
 
-        def twin(path: Path = path, errors: list = errors) -> None:
+        def run_worker(path: Path = path, errors: list = errors) -> None:
             try:
                 work(Directory(path), reader_of(strict.url, table_name), 11)
             except BaseException as error:
                 errors.append(error)
 
-        twins = [threading.Thread(target=twin) for _ in range(3)]
-        for thread in twins:
+        threads = [threading.Thread(target=run_worker) for _ in range(3)]
+        for thread in threads:
             thread.start()
-        for thread in twins:
+        for thread in threads:
             thread.join()
         assert errors == []
         assert committed_keys(path) == expected
 
 
-def test_what_lost_a_commit_does_not_count_and_is_swept(
+def test_parts_without_a_commit_do_not_count_and_are_deleted(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     expected = strict.collections(table_name, SIZES, filling=3_000)
@@ -167,13 +167,12 @@ def test_what_lost_a_commit_does_not_count_and_is_swept(
 def test_killed_at_random_moments_and_resumed_until_done(
     dynamodb: Database, table_name: str, tmp_path: Path, collections: int, kills: int
 ) -> None:
-    """kill -9 of the real command, at a rate at which it comes to no end before it is killed."""
+    """The test kills the real command with kill -9, and sets a rate that keeps it from ending."""
     expected = Counter(dynamodb.collections(table_name, [1, 6, 1, 25] * collections, filling=700))
     chance = random.Random(17)
     path = tmp_path / "out"
-    command = [sys.executable, "-m", "keyhop", "keys", table_name]
+    command = [sys.executable, "-m", "keyhop", "keys", table_name, "--quiet"]
     command += ["--endpoint-url", dynamodb.url, "--format", "typed-json"]
-    command += ["--quiet"]
     for kill in range(kills):
         before = len(list(path.glob("commits/*")))
         where = ["--resume" if path.exists() else "--output", str(path)]
@@ -219,7 +218,7 @@ def test_ctrl_c_ends_cleanly_and_can_be_resumed(
 def test_an_index_is_deduplicated_across_a_resume(
     dynamodb: Database, table_name: str, tmp_path: Path
 ) -> None:
-    """On DynamoDB Local the segments of an index share keys."""
+    """The segments of an index share keys, also on DynamoDB Local."""
     dynamodb.create(table_name, **BY_DAY)
     dynamodb.fill(
         table_name,
@@ -232,24 +231,24 @@ def test_an_index_is_deduplicated_across_a_resume(
     stopped = dynamodb.keys(table_name, *arguments, "--max-read-units", "10")
     assert stopped.status == 4
     assert dynamodb.keys(table_name, *resuming(*arguments)).status == 0
-    found = Counter()
+    days = Counter()
     for part in (tmp_path / "out" / "parts").iterdir():
-        found.update(json.loads(line)["day"]["S"] for line in part.read_text().splitlines())
-    assert found == Counter(f"d{n}" for n in range(40))
+        days.update(json.loads(line)["day"]["S"] for line in part.read_text().splitlines())
+    assert days == Counter(f"d{n}" for n in range(40))
 
 
-def test_a_directory_that_holds_something_else_is_refused(
+def test_a_directory_with_another_run_or_other_files_is_refused(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     database.collections(table_name, [1] * 5)
     other = f"{table_name}-other"
     database.collections(other, [1] * 5)
-    done = tmp_path / "done"
-    assert database.keys(table_name, "--output", str(done)).status == 0
-    before = {path: path.read_bytes() for path in done.rglob("*") if path.is_file()}
+    finished = tmp_path / "done"
+    assert database.keys(table_name, "--output", str(finished)).status == 0
+    before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()}
     cases = {
-        "holds a finished run": (table_name, "--output", done),
-        "holds a run of another table:": (other, "--resume", done),
+        "holds a finished run": (table_name, "--output", finished),
+        "holds a run of another table:": (other, "--resume", finished),
     }
     unfinished = tmp_path / "unfinished"
     assert database.keys(other, "--output", str(unfinished), "--max-read-units", "0.4").status == 4
@@ -268,16 +267,16 @@ def test_a_directory_that_holds_something_else_is_refused(
     file = tmp_path / "file"
     file.write_text("mine")
     cases["is a file"] = (table_name, "--output", file)
-    for says, arguments in cases.items():
+    for message, arguments in cases.items():
         result = database.keys(*map(str, arguments))
         assert (result.status, result.out) == (2, b"")
-        assert says in result.err
+        assert message in result.err
         assert result.err.count("\n") == 1
-    assert {path: path.read_bytes() for path in done.rglob("*") if path.is_file()} == before
+    assert {path: path.read_bytes() for path in finished.rglob("*") if path.is_file()} == before
     assert [path.name for path in foreign.iterdir()] == ["thesis.txt"]
 
 
-def test_a_table_made_anew_under_its_name_is_another_table(
+def test_a_table_that_was_created_again_is_another_table(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     database.collections(table_name, [1] * 5)
@@ -292,7 +291,7 @@ def test_a_table_made_anew_under_its_name_is_another_table(
     assert "another table" in result.err
 
 
-def test_resume_needs_a_run_or_one_that_was_killed_before_it_wrote_its_plan(
+def test_resume_accepts_a_run_that_was_killed_before_it_wrote_its_plan(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
     expected = Counter(database.collections(table_name, [2] * 30))
@@ -314,14 +313,14 @@ def test_resume_of_a_finished_run_says_so(
     assert database.keys(table_name, *where).status == 0
     status, report = database.report(table_name, tmp_path, *resuming(*where))
     assert (status, report["out"], report["keys"], report["finished"]) == (0, [], 30, True)
-    again = database.keys(table_name, *resuming(*where))
-    assert "holds a finished run of" in again.err
-    assert "30 keys. There is nothing more to do." in again.err
+    resumed = database.keys(table_name, *resuming(*where))
+    assert "holds a finished run of" in resumed.err
+    assert "30 keys. There is nothing more to do." in resumed.err
     assert database.keys(table_name, *resuming(*where), "--verify", "1").status == 2
 
 
 @pytest.mark.parametrize("folder", ["parts", "logical/parts"])
-def test_resume_of_a_finished_run_tells_that_a_file_was_changed(
+def test_resume_of_a_finished_run_detects_a_changed_file(
     database: Database, table_name: str, tmp_path: Path, folder: str
 ) -> None:
     database.collections(table_name, [2] * 30)
@@ -329,13 +328,13 @@ def test_resume_of_a_finished_run_tells_that_a_file_was_changed(
     assert database.keys(table_name, *where, "--logical").status == 0
     part, *_ = (tmp_path / "out" / folder).iterdir()
     part.write_bytes(part.read_bytes().replace(b"k", b"x"))
-    again = database.keys(table_name, *resuming(*where), "--logical")
-    assert (again.status, "was changed after its commit" in again.err) == (2, True)
+    resumed = database.keys(table_name, *resuming(*where), "--logical")
+    assert (resumed.status, "was changed after its commit" in resumed.err) == (2, True)
 
 
-def test_keys_written_and_deleted_meanwhile(database: Database, table_name: str) -> None:
-    """Keys that are there throughout are reported exactly once, whatever comes and goes."""
-    stay = database.collections(table_name, [1, 4, 1, 30] * 60, filling=300)
+def test_writes_during_a_list_do_not_affect_other_keys(database: Database, table_name: str) -> None:
+    """Keys that exist throughout are listed exactly once, and other keys at most once."""
+    stable_keys = database.collections(table_name, [1, 4, 1, 30] * 60, filling=300)
     stop = threading.Event()
 
     def churn() -> None:
@@ -353,16 +352,16 @@ def test_keys_written_and_deleted_meanwhile(database: Database, table_name: str)
     try:
         for segments in ("1", "12"):
             result = database.keys(table_name, "--segments", segments)
-            found = Counter(key["pk"]["S"] for key in result.keys)
-            assert all(found[key] == 1 for key in stay)
-            assert max(found.values()) == 1
+            counts = Counter(key["pk"]["S"] for key in result.keys)
+            assert all(counts[key] == 1 for key in stable_keys)
+            assert max(counts.values()) == 1
     finally:
         stop.set()
         for thread in threads:
             thread.join()
 
 
-def test_output_closed_early_ends_without_a_trace(dynamodb: Database, table_name: str) -> None:
+def test_output_that_is_closed_early_prints_no_error(dynamodb: Database, table_name: str) -> None:
     dynamodb.collections(table_name, [2] * 800)
     command = f"'{sys.executable}' -m keyhop"
     ended = subprocess.run(
@@ -378,8 +377,8 @@ def test_output_closed_early_ends_without_a_trace(dynamodb: Database, table_name
     assert "Broken" not in ended.stderr
 
 
-def test_keyhop_is_a_function_too(strict: Database, table_name: str) -> None:
-    """The command leaves the process as it was: it can be called again."""
+def test_the_command_restores_the_signal_handler(strict: Database, table_name: str) -> None:
+    """A program can call the command as a function, repeatedly."""
     strict.collections(table_name, [1] * 3)
     before = signal.getsignal(signal.SIGINT)
     for _ in range(2):

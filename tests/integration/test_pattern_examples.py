@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT
 from tests.integration.sharding.single import JumpingClock
 
 NOW = datetime(2027, 1, 15, 8)
-"""Of the JumpingClock."""
+"""The initial time of the JumpingClock."""
 
 
 def table(database: Database, name: str) -> ShardedTable:
@@ -59,6 +59,6 @@ def test_leaderboard(dynamodb: Database, table_name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["page_views", "sensor_log", "leaderboard"])
-def test_the_page_links_each(name: str) -> None:
+def test_the_page_links_each_example(name: str) -> None:
     page = (ROOT / "docs" / "how-to" / "sharding-patterns.md").read_text()
     assert f"../examples/patterns/{name}.py" in page

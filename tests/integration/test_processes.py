@@ -1,4 +1,4 @@
-"""One run in several processes: each key once, whoever is killed; one rate, one sum, one Ctrl-C."""
+"""Runs in several processes, which share a rate, a budget and a Ctrl-C, and may be killed."""
 
 import contextlib
 import itertools
@@ -30,28 +30,23 @@ TWO = ("--processes", "2", "--segments", "60")
 
 
 def children(process: int) -> list[int]:
-    """The processes of a run that a process has started, and that are still there.
-
-    Tests have servers as well, which are none of theirs.
-    """
-    found = []
+    """Return the running processes of a run that a process has started, without test servers."""
+    processes = []
     for thread in Path("/proc", str(process), "task").iterdir():
-        with contextlib.suppress(OSError):  # a thread or a child that has ended meanwhile
-            for child in (thread / "children").read_text().split():
-                if is_of_a_run(int(child)):
-                    found.append(int(child))
-    return found
+        with contextlib.suppress(OSError):  # the thread or the child has ended
+            processes += filter(belongs_to_run, map(int, (thread / "children").read_text().split()))
+    return processes
 
 
-def is_of_a_run(process: int) -> bool:
+def belongs_to_run(process: int) -> bool:
     try:
         return b"keyhop.public.process" in Path("/proc", str(process), "cmdline").read_bytes()
     except OSError:
         return False
 
 
-def is_there(process: int) -> bool:
-    """Neither gone nor a zombie."""
+def is_alive(process: int) -> bool:
+    """Return whether a process exists and is not a zombie."""
     try:
         return "\nState:\tZ" not in Path("/proc", str(process), "status").read_text()
     except OSError:
@@ -60,7 +55,7 @@ def is_there(process: int) -> bool:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary directories are made."""
+    """The directory in which temporary directories are created."""
     path = tmp_path / "temporary"
     path.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(path))
@@ -83,31 +78,35 @@ def test_each_key_is_printed_once_though_processes_are_killed(
     one_at_a_time = threading.Lock()
 
     def kill(operation: str, request) -> None:
-        """One of them, now and then after a commit."""
+        """Kill a random process after some of the commits."""
         time.sleep(0.03)  # so that there are commits before the end
         if operation != "Scan" or next(scans) < 20:
             return
         with one_at_a_time:
-            done = len(list(temporary.glob("*/commits/*")))
-            if done > commits[-1] and len(commits) <= kills and (found := children(os.getpid())):
-                os.kill(chance.choice(found), signal.SIGKILL)
-                commits.append(done)
+            count = len(list(temporary.glob("*/commits/*")))
+            if (
+                count > commits[-1]
+                and len(commits) <= kills
+                and (processes := children(os.getpid()))
+            ):
+                os.kill(chance.choice(processes), signal.SIGKILL)
+                commits.append(count)
 
     stand_in.fault = kill
     status, report = strict.report(table_name, tmp_path, *TWO)
     assert status == 0
     assert Counter(key["pk"]["S"] for key in report["out"]) == Counter(expected)
-    told = [report[name] for name in ("processes", "segments", "keys", "finished")]
-    assert told == [2, 60, len(expected), True]
+    summary = [report[name] for name in ("processes", "segments", "keys", "finished")]
+    assert summary == [2, 60, len(expected), True]
     assert len(commits) == 1 + kills
     assert list(temporary.iterdir()) == []
     assert children(os.getpid()) == []
 
 
-def test_ctrl_c_is_for_all_and_another_number_goes_on(
+def test_ctrl_c_ends_all_processes_and_another_number_of_them_can_resume(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, interrupt: Interrupt
 ) -> None:
-    """They do not wait for answers; one that is late itself is killed, with what it had read."""
+    """The processes do not wait for answers. A process that does not end in time is killed."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     released = threading.Event()
 
@@ -122,8 +121,8 @@ def test_ctrl_c_is_for_all_and_another_number_goes_on(
     status, report = strict.report(table_name, tmp_path, *where, *TWO)
     assert (status, report["error"], report["finished"]) == (130, "interrupted", False)
     assert children(os.getpid()) == []
-    done = json.loads((path / "progress.json").read_bytes())
-    assert done["keys"] == report["keys"] < len(expected)
+    progress = json.loads((path / "progress.json").read_bytes())
+    assert progress["keys"] == report["keys"] < len(expected)
     assert report["read_units"] <= stand_in.units
     stand_in.heal()
     released.set()
@@ -133,7 +132,7 @@ def test_ctrl_c_is_for_all_and_another_number_goes_on(
 
 
 @pytest.mark.prove
-def test_one_sum_of_units_is_not_overspent_by_all(
+def test_all_processes_together_do_not_exceed_the_budget(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
@@ -153,7 +152,7 @@ def test_one_sum_of_units_is_not_overspent_by_all(
 
 
 @pytest.mark.prove
-def test_one_rate_holds_for_all(
+def test_all_processes_together_do_not_exceed_the_rate(
     strict: Database, charged: Scans, table_name: str, tmp_path: Path
 ) -> None:
     strict.collections(table_name, SIZES * 2, filling=3_000)
@@ -171,12 +170,10 @@ def test_one_rate_holds_for_all(
 
 
 @pytest.mark.prove
-def test_who_is_left_alone_commits_and_ends(
+def test_orphaned_processes_commit_and_end(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """Whoever starts them may be killed at any moment; nobody else works on the run until the last
-    of them has ended.
-    """
+    """The run is locked until the last orphan has ended."""
     expected = Counter(strict.collections(table_name, SIZES, filling=3_000))
     path = tmp_path / "out"
     answers = threading.Event()
@@ -203,12 +200,12 @@ def test_who_is_left_alone_commits_and_ends(
         Directory(path).lock()
     for orphan in orphans:
         os.kill(orphan, signal.SIGCONT)
-    while any(map(is_there, orphans)):
+    while any(map(is_alive, orphans)):
         time.sleep(0.01)
     assert not answers.is_set()
     answers.set()
     resume = ("--resume", str(path))
-    while (result := strict.keys(table_name, *resume)).status == 2:  # their last threads
+    while (result := strict.keys(table_name, *resume)).status == 2:  # an orphan's last threads run
         pass
     assert result.status == 0
     assert committed_keys(path) == expected

@@ -1,4 +1,4 @@
-"""What Keyhop relies on, asked of each database: so that the stand-in does not drift.
+"""The behaviour of DynamoDB that Keyhop relies on, tested on each database, also on the stand-in.
 
 Where a local database is known to differ from the service, the test says so and leaves it out.
 """
@@ -27,7 +27,7 @@ def segments_of(database: Database, table: str, total: int):
 
 @on_every_database
 @pytest.mark.parametrize("total", [1, 3, 16, 100])
-def test_segments_are_disjoint_whole_and_hold_whole_collections(
+def test_segments_are_disjoint_and_complete_and_contain_whole_collections(
     database: Database, table_name: str, total: int
 ) -> None:
     keys = database.collections(table_name, [3] * 60)
@@ -38,7 +38,7 @@ def test_segments_are_disjoint_whole_and_hold_whole_collections(
 
 
 @on_every_database
-def test_the_items_of_a_collection_come_together(database: Database, table_name: str) -> None:
+def test_the_items_of_a_collection_are_adjacent(database: Database, table_name: str) -> None:
     database.collections(table_name, [5] * 40)
     (keys,) = segments_of(database, table_name, 1)
     assert all(keys[at : at + 5] == [keys[at]] * 5 for at in range(0, 200, 5))
@@ -57,15 +57,15 @@ def test_a_synthetic_start_key_lands_on_the_next_collection(
         table_name,
         ({"pk": {"S": key}, "sk": {sort: value}} for key in keys for value in values),
     )
-    found = []
+    collections = []
     for segment in range(total):
         part = {"Segment": segment, "TotalSegments": total} if total > 1 else {}
         page = scan(database, table_name, Limit=1, **part)
         while page["Items"]:
-            found.append(page["Items"][0]["pk"]["S"])
-            start = {"pk": {"S": found[-1]}, "sk": GREATEST_SORT_KEY[sort]}
+            collections.append(page["Items"][0]["pk"]["S"])
+            start = {"pk": {"S": collections[-1]}, "sk": GREATEST_SORT_KEY[sort]}
             page = scan(database, table_name, Limit=1, ExclusiveStartKey=start, **part)
-    assert sorted(found) == sorted(keys)
+    assert sorted(collections) == sorted(keys)
 
 
 @on_every_database
@@ -102,7 +102,7 @@ def test_a_start_key_without_its_sort_key_is_refused(database: Database, table_n
 def test_a_page_costs_half_a_unit_for_each_started_4_kb(
     database: Database, table_name: str, filling: int, limit: int, units: float
 ) -> None:
-    """Projection changes nothing."""
+    """A projection does not lower the cost."""
     database.collections(table_name, [20], filling=filling)
     for more in ({}, {"ProjectionExpression": "pk"}):
         page = scan(database, table_name, Limit=limit, **more)
@@ -119,14 +119,14 @@ def test_a_page_ends_at_one_megabyte(database: Database, table_name: str) -> Non
 
 
 def test_an_empty_read_costs_half_a_unit(strict: Database, table_name: str) -> None:
-    """The service and the stand-in; DynamoDB Local and dynalite report 0."""
+    """The service charges it, as does the stand-in; DynamoDB Local and dynalite report 0."""
     strict.create(table_name)
     assert scan(strict, table_name)["ConsumedCapacity"]["CapacityUnits"] == 0.5
 
 
 @on_every_database
 def test_there_are_at_most_a_million_segments(database: Database, table_name: str) -> None:
-    """dynalite takes more."""
+    """The database dynalite accepts more segments."""
     database.create(table_name)
     scan(database, table_name, Segment=999_999, TotalSegments=1_000_000)
     if database.kind != "dynalite":
@@ -135,7 +135,7 @@ def test_there_are_at_most_a_million_segments(database: Database, table_name: st
 
 
 @on_every_database
-def test_it_listens_on_its_loopback_address_alone(database: Database) -> None:
+def test_a_database_listens_on_one_loopback_address_only(database: Database) -> None:
     """A server that listens everywhere would also answer at 127.0.0.2."""
     port = urlsplit(database.url).port
     with pytest.raises((ConnectionRefusedError, TimeoutError)):

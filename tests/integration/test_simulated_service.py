@@ -14,23 +14,24 @@ and stream records are compared whole. These differences are accepted:
   as for an item of up to 4 KB (Developer Guide, "Capacity unit consumption for reads"). So the
   units are compared if all keys have items.
 - DynamoDB Local charges more units than the service for some writes in batches and transactions:
-  for deletions of items that are not there, and for some items that replace others. The service
-  charges a unit for each KB, and two in a transaction (Developer Guide, "Capacity unit consumption
-  for writes"). So only the units of new items are compared, in a test of their own.
+  for deletions of absent items, and for some items that replace others. The service charges a unit
+  for each KB, and two in a transaction (Developer Guide, "Capacity unit consumption for writes").
+  So only the units of new items are compared, in a separate test.
 - DynamoDB Local reports the units of some deletions that do not ask for them. The service does not.
-- A transaction's update that suits its condition, but not the item, cancels the transaction with
-  the reason ValidationError (API Reference, TransactWriteItems). DynamoDB Local refuses the request
-  with a ValidationException. Both count as a ValidationException here.
+- If the condition of an update in a transaction holds, but the update does not fit the item, the
+  transaction is canceled with the reason ValidationError (API Reference, TransactWriteItems).
+  DynamoDB Local refuses the request with a ValidationException. Both count as a
+  ValidationException here.
 - DynamoDB Local ends the message of a cancellation reason with a full stop if it shows no item.
 - DynamoDB Local stores the numbers of updates, batches and transactions, and those in maps and
-  lists, as they are written, "1.0" say. The service stores "1" (Developer Guide, "Supported data
-  types"), as DynamoDB Local does with the attributes of PutItem. So all others are written so.
-  Its stream records have keys as they were written, too.
+  lists, as they are written, for example "1.0". The service stores "1" (Developer Guide, "Supported
+  data types"), as DynamoDB Local does with the attributes of PutItem. So these requests contain
+  normalized numbers only. The keys in DynamoDB Local's stream records are not normalized either.
 - DynamoDB Local evaluates the conditions of a transaction before it refuses two parts for one item.
-- The order of partition keys in a Scan is the hash's, and another one in each database.
+- The order of partition keys in a Scan depends on the hash, and differs between the databases.
 - DynamoDB Local deals the items of one collection of a global index to several segments, and it
   lets an update give an index's key attribute another type. The service does neither.
-- The order of items with equal keys in an index is another one in each database.
+- The order of items with equal keys in an index differs between the databases.
 - DynamoDB Local may answer a Scan that starts after a key of another segment. The simulation
   refuses it.
 - The units of writes to a table with indexes are not simulated.
@@ -122,8 +123,9 @@ def table_request(schema: Mapping[str, str], indexes: Mapping[str, Mapping[str, 
 class Both:
     """DynamoDB Local and the simulated service, with the same tables.
 
-    names: the names of the tables in both databases, by the names in requests. used: the tables
-    that a request has named since the last clear().
+    Attributes:
+        names: The names of the tables in both databases, by the names in requests.
+        used: The tables that a request has named since the last clear().
     """
 
     def __init__(self, database: Database, schemas: Mapping[str, Mapping[str, str]]) -> None:
@@ -134,7 +136,7 @@ class Both:
             for name, schema in schemas.items()
         }
         self.used = {*requests}
-        self.service = Service({name: Table(one, shards=3) for name, one in requests.items()})
+        self.service = Service({name: Table(table, shards=3) for name, table in requests.items()})
         stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
         for name, request in requests.items():
             self.client.create_table(
@@ -175,7 +177,7 @@ class Both:
         return list(self.send("scan", {"TableName": table, "ConsistentRead": True})["Items"])
 
     def check_streams(self) -> None:
-        """Raise if the two databases have written different stream records since the last look."""
+        """Raise if the two databases have written different stream records since the last call."""
         for name, table in self.service.tables.items():
             simulated = self._new_records(name, table)
             real = self._new_real_records(name, sum(map(len, simulated.values())))
@@ -194,22 +196,22 @@ class Both:
         self.used.clear()
 
     def _new_records(self, name: str, table: Table) -> dict[str, list[Any]]:
-        found = []
+        collected = []
         for shard, written in enumerate(table.shards):
             new = records(table, name, shard, self._read[name, shard], len(written))
             self._read[name, shard] += len(new)
-            found += new
-        return by_item(found)
+            collected += new
+        return by_item(collected)
 
     def _new_real_records(self, name: str, expected: int) -> dict[str, list[Any]]:
-        found: list[Any] = []
+        collected: list[Any] = []
         for attempt in range(100):
             page = self.real_streams.get_records(ShardIterator=self._iterators[name])
             self._iterators[name] = page["NextShardIterator"]
-            found += plain_numbers(page["Records"])
-            if not page["Records"] and (len(found) >= expected or attempt == 99):
+            collected += plain_numbers(page["Records"])
+            if not page["Records"] and (len(collected) >= expected or attempt == 99):
                 break
-        return by_item(found)
+        return by_item(collected)
 
     def _first_iterator(self, name: str) -> str:
         arn = self.client.describe_table(TableName=name)["Table"]["LatestStreamArn"]
@@ -248,24 +250,23 @@ def outcome(send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return answer
 
 
-TELLING = ("ConditionalCheckFailedException", "TransactionCanceledException")
+ERRORS_WITH_MESSAGES = ("ConditionalCheckFailedException", "TransactionCanceledException")
 """The errors whose messages are compared."""
 
 
 def comparable(
     operation: str, request: Mapping[str, Any], answer: dict[str, Any], *, of_local: bool = False
 ) -> Any:
-    """Return an answer without what may differ. See the docstring of this module."""
+    """Return an answer without the accepted differences (see the docstring of this module)."""
     answer = plain_numbers(answer) if of_local else dict(answer)
     if "Error" in answer:
         return comparable_error(answer)
     if operation == "describe_table":
         table = answer["Table"]
-        told = {name: table[name] for name in ("TableName", "KeySchema", "TableStatus")}
-        types = {
-            one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]
-        }
-        return told | {"types": types, "has a stream": "LatestStreamArn" in table}
+        described = {name: table[name] for name in ("TableName", "KeySchema", "TableStatus")}
+        definitions = table["AttributeDefinitions"]
+        types = {each["AttributeName"]: each["AttributeType"] for each in definitions}
+        return described | {"types": types, "has a stream": "LatestStreamArn" in table}
     is_empty = operation in ("query", "scan") and not answer["ScannedCount"]
     if of_local and is_empty and "ConsumedCapacity" in answer:
         assert answer["ConsumedCapacity"]["CapacityUnits"] == 0.0
@@ -275,19 +276,19 @@ def comparable(
         answer.pop("ConsumedCapacity", None)
     if operation == "batch_get_item" and is_incomplete(request, answer):
         answer.pop("ConsumedCapacity", None)
-    if isinstance(told := answer.get("ConsumedCapacity"), list):
+    if isinstance(capacities := answer.get("ConsumedCapacity"), list):
         if operation in ("batch_write_item", "transact_write_items"):
-            told = [dict.fromkeys(one, one["TableName"]) for one in told]
-        answer["ConsumedCapacity"] = sorted(told, key=repr_of)
+            capacities = [dict.fromkeys(each, each["TableName"]) for each in capacities]
+        answer["ConsumedCapacity"] = sorted(capacities, key=repr_of)
     if (operation == "scan" and not request.get("Limit")) or "IndexName" in request:
         answer["Items"] = sorted(answer.get("Items", ()), key=repr_of)
     return without_order(answer)
 
 
 def is_incomplete(request: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
-    """Return whether a BatchGetItem has not found all of its keys."""
-    wanted = {table: len(part["Keys"]) for table, part in request["RequestItems"].items()}
-    return wanted != {table: len(items) for table, items in answer["Responses"].items()}
+    """Return whether a BatchGetItem found no items for some of its keys."""
+    requested = {table: len(part["Keys"]) for table, part in request["RequestItems"].items()}
+    return requested != {table: len(items) for table, items in answer["Responses"].items()}
 
 
 def comparable_error(answer: dict[str, Any]) -> Any:
@@ -300,14 +301,14 @@ def comparable_error(answer: dict[str, Any]) -> Any:
         code, reasons = "ValidationException", []
     return {
         "Code": code,
-        "Message": answer["Error"]["Message"] if code in TELLING else None,
+        "Message": answer["Error"]["Message"] if code in ERRORS_WITH_MESSAGES else None,
         "CancellationReasons": without_order(reasons),
         "Item": without_order(answer.get("Item")),
     }
 
 
 def without_order(value: Any) -> Any:
-    """Return a value with its sets, and the items of a batch, in one order."""
+    """Return a value with its sets, and the items of a batch, sorted."""
     if isinstance(value, Mapping):
         return {
             name: sorted(part)
@@ -324,21 +325,21 @@ def repr_of(item: Mapping[str, Any]) -> str:
     return json.dumps(without_order(item), sort_keys=True, default=repr)
 
 
-def by_item(found: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return what stream records say, in order, by the key of the item."""
-    told = defaultdict(list)
-    for record in found:
+def by_item(stream_records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the changes in stream records, in order, by the key of the item."""
+    changes = defaultdict(list)
+    for record in stream_records:
         change = record["dynamodb"]
         images = {name: without_order(change.get(name)) for name in ("OldImage", "NewImage")}
-        told[repr_of(plain_numbers(change["Keys"]))].append((record["eventName"], images))
-    return dict(told)
+        changes[repr_of(plain_numbers(change["Keys"]))].append((record["eventName"], images))
+    return dict(changes)
 
 
 # --- generated requests ---
 
 
 class Words:
-    """The placeholders of one request, and its expressions as they grow."""
+    """The placeholders in the expressions of one request."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -353,7 +354,7 @@ class Words:
         return placeholder
 
     def path(self, names: st.SearchStrategy[str]) -> str:
-        """Return a path to an attribute, or to one in it, or in that."""
+        """Return a path of one to three attribute names."""
         first = self.draw(names)
         depths = {"pk": [0], "sk": [0], "m": [0, 0, 1, 1, 1, 2]}.get(first, [0] * 15 + [1])
         depth = self.draw(st.sampled_from(depths))
@@ -365,11 +366,9 @@ class Words:
         return placeholder
 
     def parameters(self) -> dict[str, Any]:
-        told = {
-            "ExpressionAttributeNames": self.names,
-            "ExpressionAttributeValues": self.values,
-        }
-        return {name: value for name, value in told.items() if value}
+        names = {"ExpressionAttributeNames": self.names} if self.names else {}
+        values = {"ExpressionAttributeValues": self.values} if self.values else {}
+        return names | values
 
 
 RESERVED = ("at", "Name")
@@ -428,7 +427,7 @@ def items(draw: st.DrawFn, table: str) -> dict[str, Any]:
 
 
 def condition(words: Words, levels: int = 2) -> str:
-    """Return a condition. It may be one that the service refuses."""
+    """Return a condition, which the service may refuse."""
     draw = words.draw
     any_name = st.one_of(ATTRIBUTES, ATTRIBUTES, OF_KEYS)
     kinds = ["exists", "exists", "compared", "compared", "between"]
@@ -467,7 +466,7 @@ def operand(words: Words, levels: int = 1) -> str:
 
 
 def update(words: Words, table: str) -> str:
-    """Return an update expression. It may be one that the service refuses."""
+    """Return an update expression, which the service may refuse."""
     draw = words.draw
     # DynamoDB Local accepts an update of an index's key to another type.
     changed = ["a", "m", "at"] if table == "indexed" else ["a", "b", "m", "m", "n", "n", "at"]
@@ -521,23 +520,21 @@ CAPACITY = st.sampled_from([{}, {"ReturnConsumedCapacity": "TOTAL"}])
 
 
 def capacity(*tables: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Return whether a write of these tables asks for its units. Those of indexes are not
-    simulated.
-    """
+    """Draw whether a write asks for its units. The units of indexes are not simulated."""
     return st.just({}) if "indexed" in tables else CAPACITY
 
 
 @st.composite
 def sometimes_twice(
-    draw: st.DrawFn, of: st.SearchStrategy[Any], key: Callable[[Any], Any] = repr
+    draw: st.DrawFn, values: st.SearchStrategy[Any], key: Callable[[Any], Any] = repr
 ) -> list[Any]:
     """Draw a list of different values, and sometimes one of them again."""
-    chosen = draw(st.lists(of, min_size=1, max_size=4, unique_by=key))
+    chosen = draw(st.lists(values, min_size=1, max_size=4, unique_by=key))
     return chosen + chosen[:1] * (draw(st.integers(0, 15)) == 15)
 
 
 def key_repr(table: str) -> Callable[[Any], str]:
-    """Return a function of what a part of a batch writes: its key."""
+    """Return a function that returns the key of the item that a part of a batch writes."""
 
     def key(part: dict[str, Any]) -> str:
         (content,) = part.values()
@@ -561,7 +558,7 @@ def projections(draw: st.DrawFn) -> dict[str, Any]:
 def pages(draw: st.DrawFn, operation: str, table: str) -> dict[str, Any]:
     """Draw the parameters of a Query or a Scan of one page.
 
-    A page of an index has no limit, as those of equal key have another order in each database.
+    A page of an index has no limit, as the databases order items with equal keys differently.
     """
     index = draw(st.sampled_from([None, *INDEXES])) if table == "indexed" else None
     request: dict[str, Any] = {"TableName": table, **draw(CAPACITY)}
@@ -589,8 +586,8 @@ def pages(draw: st.DrawFn, operation: str, table: str) -> dict[str, Any]:
         if not index and draw(st.booleans()):
             request["ExclusiveStartKey"] = draw(keys(table, draw(st.just(partition))))
         request |= draw(st.sampled_from([{}, {"ScanIndexForward": False}]))
-        for parameter, told in words.parameters().items():
-            prefixed = {f"{placeholder}k": value for placeholder, value in told.items()}
+        for parameter, placeholders in words.parameters().items():
+            prefixed = {f"{placeholder}k": value for placeholder, value in placeholders.items()}
             request[parameter] = {**request.get(parameter, {}), **prefixed}
         request["KeyConditionExpression"] = re.sub(r"([#:]\w+)", r"\1k", text)
     return request
@@ -631,7 +628,7 @@ def item_of(part: Mapping[str, Any]) -> Any:
 
 
 def plain_numbers(value: Any) -> Any:
-    """Return typed values whose numbers are written as the service does."""
+    """Return typed values whose numbers are normalized as the service does."""
     if isinstance(value, list):
         return [plain_numbers(part) for part in value]
     if not isinstance(value, Mapping):
@@ -647,8 +644,8 @@ def plain_numbers(value: Any) -> Any:
 
 
 def plain_number(text: str) -> str:
-    whole = format(Decimal(text), "f") if Decimal(text) else "0"
-    return whole.rstrip("0").rstrip(".") if "." in whole else whole
+    digits = format(Decimal(text), "f") if Decimal(text) else "0"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 TABLES = st.sampled_from(list(SCHEMAS))
@@ -656,13 +653,13 @@ TABLES = st.sampled_from(list(SCHEMAS))
 
 @st.composite
 def batches(draw: st.DrawFn, operation: str) -> dict[str, Any]:
-    """Draw a batch, which may have a key twice, or two tables."""
+    """Draw a batch for one or two tables, which may contain a key twice."""
     parts: dict[str, Any] = {}
     for table in draw(st.lists(TABLES, min_size=1, max_size=2, unique=True)):
         if operation == "batch_get_item":
-            wanted = draw(sometimes_twice(keys(table)))
+            requested = draw(sometimes_twice(keys(table)))
             consistent = draw(st.sampled_from([{}, {"ConsistentRead": True}]))
-            parts[table] = {"Keys": wanted, **consistent, **draw(projections())}
+            parts[table] = {"Keys": requested, **consistent, **draw(projections())}
         else:
             puts = items(table).map(lambda item: {"PutRequest": {"Item": item}})
             deletes = keys(table).map(lambda key: {"DeleteRequest": {"Key": key}})
@@ -700,11 +697,11 @@ def both(dynamodb_local_url: str) -> Both:
     return Both(Database("dynamodb_local", dynamodb_local_url), SCHEMAS)
 
 
-def check(both: Both, sent: Sequence[Request]) -> None:
+def check(both: Both, request_list: Sequence[Request]) -> None:
     """Send requests to both databases, each transaction with a token twice."""
     both.clear()
     example = uuid.uuid4().hex[:8]
-    for operation, request in sent:
+    for operation, request in request_list:
         token = request.get("ClientRequestToken")
         if token is None:
             both.send(operation, request)
@@ -736,7 +733,7 @@ def test_thousands_of_requests_are_answered_alike(both: Both, sent: list[Request
     check(both, sent)
 
 
-# --- invalid requests, and what is not simulated ---
+# --- invalid requests, and requests that are not simulated ---
 
 A = {"pk": {"S": "a"}, "sk": {"S": "1"}}
 ONE, TWO = {"N": "1"}, {"N": "2"}
@@ -745,23 +742,23 @@ CONTENT = {"n": ONE, "m": {"M": {"x": ONE}}, "s": {"SS": ["a"]}, "t": {"S": "t"}
 
 def updating(expression: str, **values: Any) -> dict[str, Any]:
     """Return the parameters of an update of item A."""
-    given = {f":{name}": value for name, value in values.items()}
+    placeholders = {f":{name}": value for name, value in values.items()}
     request = {"TableName": "sorted", "Key": A, "UpdateExpression": expression}
-    return {**request, "ExpressionAttributeValues": given} if given else request
+    return {**request, "ExpressionAttributeValues": placeholders} if placeholders else request
 
 
 def putting(condition: str | None = None, item: Any = A, **values: Any) -> dict[str, Any]:
-    given = {f":{name}": value for name, value in values.items()}
+    placeholders = {f":{name}": value for name, value in values.items()}
     request: dict[str, Any] = {"TableName": "sorted", "Item": item}
     request |= {} if condition is None else {"ConditionExpression": condition}
-    return {**request, "ExpressionAttributeValues": given} if given else request
+    return {**request, "ExpressionAttributeValues": placeholders} if placeholders else request
 
 
 def querying(condition: str, start: Any = None, **values: Any) -> dict[str, Any]:
-    given = {f":{name}": {"S": text} for name, text in values.items()}
+    placeholders = {f":{name}": {"S": text} for name, text in values.items()}
     request: dict[str, Any] = {"TableName": "sorted", "KeyConditionExpression": condition}
     request |= {} if start is None else {"ExclusiveStartKey": start}
-    return {**request, "ExpressionAttributeValues": given} if given else request
+    return {**request, "ExpressionAttributeValues": placeholders} if placeholders else request
 
 
 def transacting(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -770,7 +767,7 @@ def transacting(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def getting(**keys: list[Any]) -> dict[str, Any]:
     """Return the parameters of BatchGetItem for these keys of each table."""
-    return {"RequestItems": {table: {"Keys": wanted} for table, wanted in keys.items()}}
+    return {"RequestItems": {table: {"Keys": table_keys} for table, table_keys in keys.items()}}
 
 
 def puts(*items_: Any) -> list[Any]:
@@ -778,7 +775,7 @@ def puts(*items_: Any) -> list[Any]:
 
 
 def numbered(count: int) -> list[Any]:
-    """Return so many keys of the table "plain"."""
+    """Return `count` keys of the table "plain"."""
     return [{"pk": {"S": str(number)}} for number in range(count)]
 
 
@@ -1063,23 +1060,22 @@ def test_what_is_not_simulated_is_never_answered(operation: str, request_: dict[
 
 
 def pages_of(answer: Callable[..., dict[str, Any]], request: Mapping[str, Any]) -> list[Any]:
-    """Return all pages of a Query or a Scan, each of which begins where the one before it ended."""
-    found, start = [], {}
+    """Return all pages of a Query or a Scan, each of which starts where the previous one ended."""
+    pages_, start = [], {}
     while True:
-        found.append(answer({**request, **start}))
-        if "LastEvaluatedKey" not in found[-1]:
-            return found
-        start = {"ExclusiveStartKey": found[-1]["LastEvaluatedKey"]}
+        pages_.append(answer({**request, **start}))
+        if "LastEvaluatedKey" not in pages_[-1]:
+            return pages_
+        start = {"ExclusiveStartKey": pages_[-1]["LastEvaluatedKey"]}
 
 
 def both_pages(both: Both, operation: str, request: Mapping[str, Any]) -> list[list[Any]]:
     """Return all pages of the simulation, and of DynamoDB Local."""
-    whole = both.renamed({"ReturnConsumedCapacity": "TOTAL", **request})
+    request = both.renamed({"ReturnConsumedCapacity": "TOTAL", **request})
+    send = getattr(both.client, operation)
     return [
-        pages_of(partial(both.service.answer, operation), whole),
-        pages_of(
-            lambda request: outcome(partial(getattr(both.client, operation), **request)), whole
-        ),
+        pages_of(partial(both.service.answer, operation), request),
+        pages_of(lambda page_request: outcome(partial(send, **page_request)), request),
     ]
 
 
@@ -1088,7 +1084,7 @@ def items_in(pages_: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def lengths(pages_: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return what can be told of pages without their items: how many, and the units for them."""
+    """Return the counts and the units of each page."""
     units = [(page["ConsumedCapacity"]["CapacityUnits"] if page["Count"] else 0) for page in pages_]
     counts = [(page["Count"], page["ScannedCount"], "LastEvaluatedKey" in page) for page in pages_]
     return list(zip(counts, units, strict=True))
@@ -1104,7 +1100,7 @@ def put_collections(both: Both, table: str, partitions: str, size: int = 0) -> N
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
-def test_a_scan_goes_on_after_its_last_key(both: Both, limit: int) -> None:
+def test_a_scan_continues_after_its_last_key(both: Both, limit: int) -> None:
     """Each page of the simulation has as many items as one of DynamoDB Local."""
     put_collections(both, "sorted", "abc")
     simulated, real = both_pages(both, "scan", {"TableName": "sorted", "Limit": limit})
@@ -1119,7 +1115,7 @@ def test_a_scan_goes_on_after_its_last_key(both: Both, limit: int) -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("total", [1, 2, 7, 40])
-def test_segments_together_have_each_collection_once(both: Both, total: int) -> None:
+def test_segments_together_contain_each_collection_once(both: Both, total: int) -> None:
     """DynamoDB Local deals the items of one collection of a global index to several segments."""
     put_collections(both, "indexed", "abcdefgh")
     indexes: list[dict[str, Any]] = [{}, {"IndexName": "by_n"}, {"IndexName": "local"}]
@@ -1146,14 +1142,14 @@ def test_segments_together_have_each_collection_once(both: Both, total: int) -> 
 
 @pytest.mark.parametrize("total", [2, 7, 1_000_000])
 def test_a_start_key_of_another_segment_is_refused(both: Both, total: int) -> None:
-    """DynamoDB Local answers such a request as it likes."""
+    """DynamoDB Local may or may not answer such a request."""
     put_collections(both, "sorted", "a")
     request = {"TableName": both.names["sorted"], "TotalSegments": total, "ExclusiveStartKey": A}
-    own = both.service.tables[both.names["sorted"]].base.place(A)[0] * total // HASHES
-    assert both.service.answer("scan", {**request, "Segment": own})["Count"] == 2
-    for other in {0, own - 1, own + 1, total - 1} & set(range(total)) - {own}:
+    segment = both.service.tables[both.names["sorted"]].base.place(A)[0] * total // HASHES
+    assert both.service.answer("scan", {**request, "Segment": segment})["Count"] == 2
+    for wrong in {0, segment - 1, segment + 1, total - 1} & set(range(total)) - {segment}:
         with pytest.raises(ClientError, match="ValidationException"):
-            both.service.answer("scan", {**request, "Segment": other})
+            both.service.answer("scan", {**request, "Segment": wrong})
 
 
 @pytest.mark.prove
@@ -1198,7 +1194,7 @@ def test_an_update_of_an_index_key_to_another_type_is_refused() -> None:
         ("local", "pk = :a AND n BETWEEN :zero AND :one"),
     ],
 )
-def test_a_query_of_an_index_goes_on_after_its_last_key(
+def test_a_query_of_an_index_continues_after_its_last_key(
     both: Both, index: str, condition: str, limit: int, forward: bool
 ) -> None:
     put_collections(both, "indexed", "abc")
@@ -1234,14 +1230,12 @@ def test_new_items_cost_a_unit_for_each_kb_and_two_in_a_transaction(both: Both, 
         ("batch_write_item", {**batch, **total}),
         ("transact_write_items", transaction),
     ]:
-        whole = both.renamed(request)
-        expected = outcome(partial(getattr(both.client, operation), **whole))
-        assert both.service.answer(operation, whole) == expected
+        request = both.renamed(request)
+        expected = outcome(partial(getattr(both.client, operation), **request))
+        assert both.service.answer(operation, request) == expected
 
 
-def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads(
-    both: Both,
-) -> None:
+def test_simulated_streams_return_the_same_records_as_real_ones(both: Both) -> None:
     both.clear()
     schedule = Schedule(random.Random(1))
     name = both.names["sorted"]
@@ -1251,51 +1245,52 @@ def test_a_client_of_the_simulated_streams_reads_what_one_of_the_real_ones_reads
     real_arn = both.client.describe_table(TableName=name)["Table"]["LatestStreamArn"]
 
     def read(streams: Any, arn: str, write: Callable[..., Any]) -> list[Any]:
-        """Write, and read by iterators from the beginning and from the present."""
+        """Write, and read with iterators from before and after the writes."""
 
-        def records_at(kind: str, more: Mapping[str, Any], limit: int) -> list[str]:
-            place = streams.get_shard_iterator(
-                StreamArn=arn, ShardId=shard, ShardIteratorType=kind, **more
-            )["ShardIterator"]
-            return places(place, limit)
+        def latest_iterator() -> str:
+            answer = streams.get_shard_iterator(
+                StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="LATEST"
+            )
+            return str(answer["ShardIterator"])
 
-        def places(place: str, limit: int) -> list[str]:
-            told = []
+        def event_names(iterator: str, limit: int) -> list[list[str]]:
+            pages = []
             for _ in range(4):
-                page = streams.get_records(ShardIterator=place, Limit=limit)
-                place = page["NextShardIterator"]
-                told.append([one["eventName"] for one in page["Records"]])
-            return told
+                page = streams.get_records(ShardIterator=iterator, Limit=limit)
+                iterator = page["NextShardIterator"]
+                pages.append([record["eventName"] for record in page["Records"]])
+            return pages
 
-        description = streams.describe_stream(StreamArn=arn)["StreamDescription"]
-        (shard,) = [one["ShardId"] for one in description["Shards"]]
-        assert "EndingSequenceNumber" not in description["Shards"][0]["SequenceNumberRange"]
-        latest = streams.get_shard_iterator(
-            StreamArn=arn, ShardId=shard, ShardIteratorType="LATEST"
-        )["ShardIterator"]
+        (shard,) = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+        assert "EndingSequenceNumber" not in shard["SequenceNumberRange"]
+        before = latest_iterator()
         write("put_item", Item=A)
         write("put_item", Item={**A, "n": ONE})
         write("put_item", Item={**A, "n": ONE})
         write("delete_item", Key=A)
         write("delete_item", Key=A)
-        return [places(latest, 2), places(latest, 1_000), records_at("LATEST", {}, 10)]
+        return [
+            event_names(before, 2),
+            event_names(before, 1_000),
+            event_names(latest_iterator(), 10),
+        ]
 
-    found: list[Any] = []
+    results: list[Any] = []
 
     def simulated() -> None:
         def write(operation: str, **request: Any) -> None:
             service.answer(operation, {"TableName": name, **request})
 
-        found.append(read(Streams(schedule, tables), name, write))
+        results.append(read(Streams(schedule, tables), name, write))
 
     schedule.spawn(simulated, Process("reader"))
     schedule.run()
 
-    def really_write(operation: str, **request: Any) -> None:
+    def write_to_local(operation: str, **request: Any) -> None:
         getattr(both.client, operation)(TableName=name, **request)
 
-    expected = read(both.real_streams, real_arn, really_write)
-    assert found == [expected]
+    expected = read(both.real_streams, real_arn, write_to_local)
+    assert results == [expected]
     assert expected[0] == [["INSERT", "MODIFY"], ["REMOVE"], [], []]
     with pytest.raises(NotSimulated):
         Streams(schedule, tables).get_shard_iterator(
@@ -1328,18 +1323,15 @@ class Recording(Service):
 def parts_of(operation: str, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Return a batch as batches of one key each."""
     for name, part in request["RequestItems"].items():
-        for one in part["Keys"] if operation == "batch_get_item" else part:
-            alone = {**part, "Keys": [one]} if operation == "batch_get_item" else [one]
-            yield {**request, "RequestItems": {name: alone}}
+        for key in part["Keys"] if operation == "batch_get_item" else part:
+            batch = {**part, "Keys": [key]} if operation == "batch_get_item" else [key]
+            yield {**request, "RequestItems": {name: batch}}
 
 
 def replay(
     database_url: str, service: Recording, first: Mapping[str, Sequence[Any]]
 ) -> Counter[str]:
-    """Send the recorded requests to both databases, after items that were there before.
-
-    Returns how often each operation was sent.
-    """
+    """Put the first items, send the recorded requests to both databases, and count operations."""
     schemas = {
         name: {key: table.base.types[key] for key in table.keys}
         for name, table in service.tables.items()
@@ -1369,15 +1361,15 @@ def test_requests_of_sharded_tables_are_answered_alike(
 ) -> None:
     services: list[Recording] = []
 
-    def recording(*given: Any, **named: Any) -> Recording:
-        services.append(Recording(*given, **named))
+    def recording(*args: Any, **kwargs: Any) -> Recording:
+        services.append(Recording(*args, **kwargs))
         return services[-1]
 
     monkeypatch.setattr(sharding_world, "Service", recording)
     assert not sharding_run.run(seed).wrong
     (service,) = services
-    sent = replay(dynamodb_local_url, service, {})
-    assert {"query", "update_item", "put_item"} <= sent.keys()
+    counts = replay(dynamodb_local_url, service, {})
+    assert {"query", "update_item", "put_item"} <= counts.keys()
 
 
 @pytest.mark.timeout(1_200)
@@ -1396,7 +1388,7 @@ def test_requests_of_the_re_key_are_answered_alike(
     operations: int,
     also_sent: set[str],
 ) -> None:
-    """Writers use transactions between a cutover and a rollback. Seed 7 leaves them time for it."""
+    """Writers use transactions between a cutover and a rollback, for which seed 7 has time."""
     monkeypatch.setattr(chaos_world, "Service", Recording)
     random.seed(seed)  # the waits between attempts
     world = chaos_world.ChaosWorld(random.Random(seed))
@@ -1411,5 +1403,5 @@ def test_requests_of_the_re_key_are_answered_alike(
     monkeypatch.setattr(world, "put_first", keep)
     chaos.run()
     assert chaos.wrong == []
-    sent = replay(dynamodb_local_url, world.service, first)
-    assert {"query", "update_item", "put_item", "delete_item"} | also_sent <= sent.keys()
+    counts = replay(dynamodb_local_url, world.service, first)
+    assert {"query", "update_item", "put_item", "delete_item"} | also_sent <= counts.keys()

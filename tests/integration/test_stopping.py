@@ -1,4 +1,4 @@
-"""Signals, and a closed terminal: what runs on this machine ends in order, and leaves nothing.
+"""Signals and a closed terminal end all local programs cleanly, and nothing remains of them.
 
 A terminal sends Ctrl-C and its hangup to a whole process group; `kill` and a service manager may
 send a signal to one process only. The tests do both.
@@ -24,7 +24,7 @@ from testing.servers import ROOT
 MARK = "KEYHOP_TEST_OF_STOPPING"
 LONGEST_SECONDS = 60.0
 LONGEST_END_SECONDS = 200.0
-"""Less than pytest gives a test: so a program that does not end fails its test."""
+"""The maximum is below pytest's timeout, so that a program that does not end fails its test."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 TREE = """
@@ -33,7 +33,7 @@ worker = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"
 os.write(1, b"%d %d %d\\n" % (os.getppid(), os.getpid(), worker.pid))
 worker.wait()
 """
-"""A server with a worker. It prints the process ids of its guard (child.py), itself, the worker."""
+"""A server with a worker, which prints the process ids of its guard, of itself and the worker."""
 
 HOLD = f"""
 import signal
@@ -43,13 +43,13 @@ def hold(log=None):
     with child([{sys.executable!r}, "-c", {TREE!r}], ROOT, None, log):
         signal.pause()
 """
-"""Defines `hold`: run that server, with its output into `log`, until a signal comes."""
+"""The definition of `hold`, which runs the server until a signal, with its output in `log`."""
 
 
 @pytest.fixture(autouse=True)
 def signals_are_not_ignored() -> Iterator[None]:
-    """A program inherits what is ignored, as SIGHUP where the tests were started by nohup."""
-    ignored = [one for one in SIGNALS if signal.getsignal(one) is signal.SIG_IGN]
+    """Restore default handlers, as nohup may have let the tests ignore SIGHUP."""
+    ignored = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:
         signal.signal(number, signal.SIG_DFL)
     yield
@@ -58,8 +58,8 @@ def signals_are_not_ignored() -> Iterator[None]:
 
 
 @contextmanager
-def holding(program: str) -> Iterator["Held"]:
-    """Run `program`, which calls `hold`, in a process group of its own."""
+def holding(program: str) -> Iterator["HeldServer"]:
+    """Run `program`, which calls `hold`, in a separate process group."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD + program],
         cwd=ROOT,
@@ -68,17 +68,19 @@ def holding(program: str) -> Iterator["Held"]:
         stderr=subprocess.PIPE,
     ) as parent:
         assert parent.stdout is not None
-        held = Held(parent, parent.stdout.readline())
+        server = HeldServer(parent, parent.stdout.readline())
         try:
-            yield held
+            yield server
         finally:
-            held.kill()
+            server.kill()
 
 
-class Held:
-    """A program that holds a server, the server's guard, and the server's processes.
+class HeldServer:
+    """A program that runs a server, with the server's guard and processes.
 
-    printed: the line that the server prints.
+    Args:
+        parent: The program.
+        printed: The line that the server prints.
     """
 
     def __init__(self, parent: "subprocess.Popen[bytes]", printed: bytes) -> None:
@@ -86,12 +88,12 @@ class Held:
         self.guard, *processes = map(int, printed.split())
         self.files = [os.pidfd_open(process) for process in processes]
 
-    def server_ends(self) -> bool:
-        """Wait until all processes of the server have ended, if that does not take too long."""
+    def ends(self) -> bool:
+        """Return whether all processes of the server end within the maximum time."""
         return all(select.select([file], [], [], LONGEST_SECONDS)[0] for file in self.files)
 
     def kill(self) -> None:
-        """Kill the processes that still run."""
+        """Kill the remaining processes."""
         self.parent.kill()
         for file in self.files:
             with suppress(ProcessLookupError):
@@ -99,16 +101,16 @@ class Held:
             os.close(file)
 
 
-def to_group(held: Held, number: signal.Signals) -> None:
-    os.killpg(held.parent.pid, number)
+def to_group(server: HeldServer, number: signal.Signals) -> None:
+    os.killpg(server.parent.pid, number)
 
 
-def to_parent(held: Held, number: signal.Signals) -> None:
-    held.parent.send_signal(number)
+def to_parent(server: HeldServer, number: signal.Signals) -> None:
+    server.parent.send_signal(number)
 
 
-def to_guard(held: Held, number: signal.Signals) -> None:
-    os.kill(held.guard, number)
+def to_guard(server: HeldServer, number: signal.Signals) -> None:
+    os.kill(server.guard, number)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +123,12 @@ def to_guard(held: Held, number: signal.Signals) -> None:
         *((to_guard, number) for number in SIGNALS),
     ],
 )
-def test_all_processes_of_a_server_end_whoever_gets_the_signal(
-    send: Callable[[Held, signal.Signals], None], number: signal.Signals
+def test_all_processes_of_a_server_end_whichever_process_gets_the_signal(
+    send: Callable[[HeldServer, signal.Signals], None], number: signal.Signals
 ) -> None:
-    with holding("hold()") as held:
-        send(held, number)
-        assert held.server_ends()
+    with holding("hold()") as server:
+        send(server, number)
+        assert server.ends()
 
 
 @pytest.mark.parametrize(
@@ -140,19 +142,19 @@ def test_servers_are_stopped_before_the_program_says_so(
     before: str, numbers: list[signal.Signals]
 ) -> None:
     program = f"from local.cloud import exit_with\n{before}\nexit_with(hold)"
-    with holding(program) as held:
+    with holding(program) as server:
         for number in numbers:
-            to_group(held, number)
-        assert held.parent.stderr is not None
-        assert held.parent.stderr.readline() == b"Stopping ...\n"
-        assert held.parent.stderr.readline() == b"All servers are stopped.\n"
-        assert select.select(held.files[:1], [], [], 0)[0], "the server still runs"
-        assert held.server_ends()
-        assert held.parent.wait(LONGEST_SECONDS) == 128 + numbers[-1]
+            to_group(server, number)
+        assert server.parent.stderr is not None
+        assert server.parent.stderr.readline() == b"Stopping ...\n"
+        assert server.parent.stderr.readline() == b"All servers are stopped.\n"
+        assert select.select(server.files[:1], [], [], 0)[0], "the server still runs"
+        assert server.ends()
+        assert server.parent.wait(LONGEST_SECONDS) == 128 + numbers[-1]
 
 
 def test_a_closed_terminal_stops_the_servers(tmp_path: Path) -> None:
-    """Whatever is printed from then on fails, and must not keep the program from its end."""
+    """Printing to the closed terminal fails, and must not prevent the program from ending."""
     program = """
 from local.cloud import exit_with
 
@@ -184,13 +186,13 @@ exit_with(main)
         os.close(end)
         os.close(writer)
         with os.fdopen(reader, "rb") as printed:
-            held = Held(parent, printed.readline())
+            server = HeldServer(parent, printed.readline())
         try:
             os.close(terminal)
-            assert held.server_ends()
+            assert server.ends()
             assert parent.wait(LONGEST_SECONDS) == 128 + signal.SIGHUP
         finally:
-            held.kill()
+            server.kill()
 
 
 STEPS = [
@@ -201,7 +203,10 @@ STEPS = [
     ("local.demo", [], "EnumerateKeys", signal.SIGTERM),
     ("local.demo", [], "BuildKeyIndex", None),
 ]
-"""Where each program is stopped, and the signal of `make prove`; `make prove-long` sends each."""
+"""The programs, the output after which they are stopped, and the signal of `make prove`.
+
+`make prove-long` sends all signals.
+"""
 
 
 @pytest.mark.parametrize(
@@ -212,7 +217,7 @@ STEPS = [
         for number in SIGNALS
     ],
 )
-def test_it_ends_in_order_and_leaves_nothing(
+def test_a_stopped_program_ends_cleanly_and_leaves_nothing(
     module: str, arguments: list[str], until: str, number: signal.Signals, tmp_path: Path
 ) -> None:
     mark = f"{MARK}={tmp_path}"
@@ -227,7 +232,7 @@ def test_it_ends_in_order_and_leaves_nothing(
     ) as example:
         assert example.stdout is not None
         try:
-            assert any(until in told for told in example.stdout), example.communicate()
+            assert any(until in line for line in example.stdout), example.communicate()
             assert len(processes_with(mark)) > 1
             os.killpg(example.pid, number)
             example.send_signal(number)  # a second signal changes nothing
@@ -241,12 +246,10 @@ def test_it_ends_in_order_and_leaves_nothing(
 
 
 def processes_with(mark: str) -> list[str]:
-    """Command lines of the processes that have `mark` in their environment."""
-    found = []
+    """Return the command lines of the processes that have `mark` in their environment."""
+    commands = []
     for entry in Path("/proc").iterdir():
-        try:
+        with suppress(OSError):  # the process has ended, or belongs to another user
             if mark.encode() in (entry / "environ").read_bytes():
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:  # gone, or somebody else's
-            continue
-    return [command for command in found if command]
+                commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return [command for command in commands if command]

@@ -1,4 +1,4 @@
-"""The stream bridge on streams of DynamoDB Local; function and queue are in this process."""
+"""The stream bridge on streams of DynamoDB Local; function and queue run in this process."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ REPORTS = {"FunctionResponseTypes": ["ReportBatchItemFailures"]}
 
 
 class Functions:
-    """Lambda and SQS with one mapping. handler: from an event to a response, or ValueError."""
+    """Lambda and SQS with one mapping. `handler` returns a response or raises ValueError."""
 
     def __init__(self, stream: str, **more: Any) -> None:
         self.mappings = [
@@ -121,7 +121,7 @@ def reporting(*poison: str) -> Callable[[list[dict[str, Any]]], Any]:
     }
 
 
-def test_every_change_arrives_once_in_order_in_batches_of_the_size(follow: Follow) -> None:
+def test_every_change_is_delivered_once_in_order_in_limited_batches(follow: Follow) -> None:
     followed = follow(BatchSize=7)
     bridge = followed.bridge()
     for version in range(3):
@@ -141,7 +141,7 @@ def test_every_change_arrives_once_in_order_in_batches_of_the_size(follow: Follo
     assert bridge.counts == {"read": 300, "delivered": 300, "failed": 0}
 
 
-def test_what_a_function_writes_itself_is_delivered_too(follow: Follow) -> None:
+def test_writes_of_the_function_are_delivered_too(follow: Follow) -> None:
     followed = follow()
 
     def write(records: list[dict[str, Any]]) -> None:
@@ -155,7 +155,7 @@ def test_what_a_function_writes_itself_is_delivered_too(follow: Follow) -> None:
     assert followed.functions.batches_of_sort_keys == [[str(at)] for at in range(31)]
 
 
-def test_it_runs_by_itself_and_tells_at_the_end_what_has_failed(follow: Follow) -> None:
+def test_a_running_bridge_raises_the_functions_error_at_the_end(follow: Follow) -> None:
     followed = follow()
     reached = Event()
 
@@ -173,7 +173,7 @@ def test_it_runs_by_itself_and_tells_at_the_end_what_has_failed(follow: Follow) 
         run()
 
 
-def test_the_filter_and_what_a_record_looks_like(follow: Follow) -> None:
+def test_filters_and_the_form_of_records(follow: Follow) -> None:
     pattern = json.dumps({"eventName": ["INSERT", "REMOVE"]})
     followed = follow("B", FilterCriteria={"Filters": [{"Pattern": pattern}]})
     key = {"pk": {"S": "k"}, "sk": {"B": b"\xff\x00"}}
@@ -190,14 +190,14 @@ def test_the_filter_and_what_a_record_looks_like(follow: Follow) -> None:
 
 
 @pytest.mark.parametrize("type_", ["S", "N", "B"])
-def test_the_keepers_filter_lets_changes_in_the_sentinels_place_pass_and_no_others(
+def test_the_keepers_filter_passes_modifications_in_the_sentinels_place_only(
     follow: Follow, type_: str
 ) -> None:
     place = LEAST_SORT_KEY[type_]
-    elsewhere = {"S": {"S": "a"}, "N": {"N": "1"}, "B": {"B": b"a"}}[type_]
+    another_place = {"S": {"S": "a"}, "N": {"N": "1"}, "B": {"B": b"a"}}[type_]
     patterns = [*SETTINGS["FilterCriteria"]["Filters"], {"Pattern": modified_at("sk", place)}]
     followed = follow(type_, FilterCriteria={"Filters": patterns})
-    for sort_key in (place, elsewhere):
+    for sort_key in (place, another_place):
         for at in range(3):
             item = {"pk": {"S": "k"}, "sk": sort_key, "n": {"N": str(at)}}
             followed.client.put_item(TableName=followed.table, Item=item)
@@ -214,7 +214,7 @@ def test_a_filter_by_more_than_equal_texts_is_refused(follow: Follow) -> None:
         followed.bridge().look()
 
 
-def test_from_the_first_reported_record_on_they_come_again(follow: Follow) -> None:
+def test_records_from_the_first_reported_one_are_delivered_again(follow: Follow) -> None:
     followed = follow(**REPORTS)
     followed.functions.handler = reporting("e", "c")
     followed.put(*"abcdef")
@@ -229,7 +229,7 @@ def test_from_the_first_reported_record_on_they_come_again(follow: Follow) -> No
 
 
 @pytest.mark.parametrize("reports", [{}, REPORTS])
-def test_a_batch_whose_retries_are_exhausted_is_told_to_the_queue(
+def test_a_batch_whose_retries_are_exhausted_is_reported_to_the_queue(
     follow: Follow, reports: dict[str, Any]
 ) -> None:
     followed = follow(BatchSize=4, **reports)
@@ -273,7 +273,7 @@ def test_a_batch_whose_retries_are_exhausted_is_told_to_the_queue(
     }
 
 
-def test_a_response_counts_for_nothing_if_the_mapping_does_not_ask_for_it(follow: Follow) -> None:
+def test_a_response_is_ignored_if_the_mapping_does_not_use_it(follow: Follow) -> None:
     followed = follow()
     followed.functions.handler = reporting("a")
     followed.put("a", "b")
@@ -281,7 +281,9 @@ def test_a_response_counts_for_nothing_if_the_mapping_does_not_ask_for_it(follow
     assert followed.functions.batches_of_sort_keys == [["a", "b"]]
 
 
-def test_a_response_that_names_no_record_of_the_batch_fails_all_of_it(follow: Follow) -> None:
+def test_a_response_that_names_no_record_of_the_batch_fails_the_whole_batch(
+    follow: Follow,
+) -> None:
     followed = follow(**REPORTS)
     followed.functions.handler = lambda records: {"batchItemFailures": [{"itemIdentifier": ""}]}
     followed.put("a", "b")
@@ -289,14 +291,14 @@ def test_a_response_that_names_no_record_of_the_batch_fails_all_of_it(follow: Fo
     assert followed.functions.batches_of_sort_keys == [["a", "b"]] * 3
 
 
-def test_a_page_is_disturbed_by_an_argument(follow: Follow) -> None:
+def test_the_argument_disturb_changes_pages(follow: Follow) -> None:
     followed = follow()
     followed.put(*"abc")
     followed.bridge(disturb=lambda page: [*reversed(page), page[0]]).deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["c", "b", "a", "a"]]
 
 
-def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(follow: Follow) -> None:
+def test_a_disabled_mapping_waits_and_a_deleted_table_blocks_nothing(follow: Follow) -> None:
     followed = follow()
     followed.put("a")
     bridge = followed.bridge()
@@ -312,8 +314,8 @@ def test_a_disabled_mapping_waits_and_a_table_that_is_gone_holds_up_nobody(follo
     assert followed.functions.batches_of_sort_keys == [["a"]]
 
 
-class Refusing:
-    """Streams whose next GetRecords fail, each with one of these errors."""
+class FailingStreams:
+    """A streams client whose next calls of GetRecords fail with these errors."""
 
     def __init__(self, streams: Any, *errors: str) -> None:
         self._streams, self._errors = streams, list(errors)
@@ -332,7 +334,7 @@ TRIMMED = "TrimmedDataAccessException"
 
 
 @pytest.mark.parametrize("errors", [(TRIMMED,), (TRIMMED, TRIMMED), ("ResourceNotFoundException",)])
-def test_records_that_are_gone_and_a_table_deleted_meanwhile_stop_nothing(
+def test_expired_records_and_a_deleted_table_do_not_stop_the_bridge(
     follow: Follow, errors: tuple[str, ...]
 ) -> None:
     followed = follow()
@@ -340,13 +342,13 @@ def test_records_that_are_gone_and_a_table_deleted_meanwhile_stop_nothing(
     bridge = followed.bridge()
     bridge.deliver_all(SECONDS)
     followed.put("b")
-    bridge.streams = Refusing(followed.streams, *errors)
+    bridge.streams = FailingStreams(followed.streams, *errors)
     bridge.look()
     bridge.deliver_all(SECONDS)
     assert followed.functions.batches_of_sort_keys == [["a"], ["b"]]
 
 
-def test_settle_does_not_wait_for_ever(follow: Follow) -> None:
+def test_a_delivery_of_all_records_has_a_timeout(follow: Follow) -> None:
     followed = follow()
     followed.functions.handler = lambda records: followed.put("again", n={"N": str(len(records))})
     followed.put("a")
@@ -354,7 +356,7 @@ def test_settle_does_not_wait_for_ever(follow: Follow) -> None:
         followed.bridge().deliver_all(0)
 
 
-def test_a_batch_without_an_end_of_retries_comes_again_as_it_was(follow: Follow) -> None:
+def test_a_batch_with_unlimited_retries_is_delivered_again_unchanged(follow: Follow) -> None:
     followed = follow(BatchSize=2, MaximumRetryAttempts=-1, FunctionResponseTypes=[])
     failures = iter([True, True, False, True, False])
 

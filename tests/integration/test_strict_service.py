@@ -1,4 +1,4 @@
-"""What only the stand-in does: empty pages, foreign segments, a service that makes no progress."""
+"""Behaviour that only the stand-in has: empty pages, composite keys, and pages without progress."""
 
 import itertools
 import random
@@ -26,7 +26,7 @@ def test_empty_pages_with_a_last_key_lose_nothing(
         assert hashable(result.keys) == hashable(keys)
 
 
-def test_a_service_that_leads_nowhere_is_given_up(
+def test_the_command_gives_up_on_a_service_that_makes_no_progress(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     strict.collections(table_name, [9] * 40, filling=3_000)
@@ -46,7 +46,7 @@ def test_an_empty_table_costs_one_request(
     assert (stand_in.requests["Scan"], stand_in.units) == (1, 0.5)
 
 
-def test_an_item_count_of_zero_skips_no_work(
+def test_a_reported_item_count_of_zero_is_not_trusted(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     """The reported count can be six hours old."""
@@ -58,7 +58,7 @@ def test_an_item_count_of_zero_skips_no_work(
     assert plan.status == 0
 
 
-def test_an_item_count_that_is_far_too_small_skips_no_work(
+def test_a_reported_item_count_that_is_far_too_small_is_not_trusted(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     expected = strict.collections(table_name, [1, 5] * 600, filling=900)
@@ -66,7 +66,7 @@ def test_an_item_count_that_is_far_too_small_skips_no_work(
     assert len(strict.keys(table_name).keys) == len(expected)
 
 
-def test_a_small_table_takes_no_more_requests_than_the_published_way(
+def test_a_small_table_takes_two_scans_and_one_description(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
     strict.collections(table_name, [1] * 10, filling=200)
@@ -76,7 +76,7 @@ def test_a_small_table_takes_no_more_requests_than_the_published_way(
 
 
 def test_an_index_with_several_partition_attributes(strict: Database, table_name: str) -> None:
-    """The service has them since 2025; the local databases do not."""
+    """The service supports them since 2025; the local databases do not."""
     keys = [{"AttributeName": name, "KeyType": "HASH"} for name in ("city", "year", "raw")]
     strict.create(
         table_name,
@@ -103,14 +103,14 @@ def test_an_index_with_several_partition_attributes(strict: Database, table_name
     )
     expected = [{"city": {"S": c}, "year": {"N": y}, "raw": {"B": r}} for c, y, r in rows]
     for segments in ("1", "13"):
-        found = strict.keys(table_name, "--index", "several", "--segments", segments)
-        assert hashable(found.keys) == hashable(expected)
+        result = strict.keys(table_name, "--index", "several", "--segments", segments)
+        assert hashable(result.keys) == hashable(expected)
 
 
-def test_the_ledger_s_promise_holds_on_the_wire(
+def test_the_units_of_a_run_are_within_the_bound_of_the_ledger(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:
-    """Never more than 1.02 times the published way and 4 read units for each segment."""
+    """The bound is 1.02 times the published method, plus 4 read units for each segment."""
     sizes = [1, 1, 2, 60, 1, 8] * 60
     strict.collections(table_name, sizes, filling=400)
     for segments in (1, 8, 32):

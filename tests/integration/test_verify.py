@@ -1,4 +1,4 @@
-"""The check of a run: it finds what is missing, and tells it from what changed meanwhile."""
+"""The check of a run finds missing keys, and distinguishes them from later changes."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def report_of(database: Database, table: str, tmp_path: Path, *arguments: str) -
 
 
 @pytest.mark.parametrize("share", [prove("1"), "0.25", prove("0.01")])
-def test_a_whole_run_passes(
+def test_a_complete_run_passes(
     database: Database, table_name: str, tmp_path: Path, share: str
 ) -> None:
     database.collections(table_name, [1, 5, 40] * 60, filling=200)
@@ -44,14 +44,14 @@ def test_a_whole_run_passes(
 
 def test_the_keys_are_printed_as_well(database: Database, table_name: str) -> None:
     expected = database.collections(table_name, [2] * 50)
-    found = [key["pk"]["S"] for key in database.keys(table_name, "--verify", "0.5").keys]
-    assert sorted(found) == sorted(expected)
+    keys = [key["pk"]["S"] for key in database.keys(table_name, "--verify", "0.5").keys]
+    assert sorted(keys) == sorted(expected)
 
 
 def test_a_key_that_hops_cannot_find_is_missing(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """A service that hides a collection from hops, but not from a plain Scan."""
+    """The service hides a collection from hops, but not from a plain Scan."""
     strict.collections(table_name, [3] * 80)
 
     def hide(operation: str, request, body) -> None:
@@ -74,7 +74,7 @@ def test_a_key_written_or_deleted_since_is_not_missing(
 
     def change(operation: str, request) -> None:
         if operation == "Scan" and "Limit" not in request and not changed:
-            changed.append(True)  # the run is over, its check begins
+            changed.append(True)  # the run has ended, and its check starts
             table.put({"pk": {"S": "late"}, "sk": {"S": "0"}})
             for item in range(3):
                 table.delete({"pk": {"S": "k5"}, "sk": {"S": f"{item:06}"}})
@@ -88,7 +88,7 @@ def test_a_key_written_or_deleted_since_is_not_missing(
     assert verdict["examples"]["surplus"] == [{"pk": {"S": "k5"}}]
 
 
-def test_a_key_that_was_lost_from_a_part_is_told(
+def test_a_key_that_was_deleted_from_a_part_is_detected(
     strict: Database, table_name: str, tmp_path: Path
 ) -> None:
     strict.collections(table_name, [3] * 80)
@@ -132,66 +132,62 @@ def test_a_table_without_a_sort_key_can_be_checked(
     assert (status, verdict["missing"], verdict["surplus"]) == (0, 0, 0)
 
 
-def test_a_key_gone_at_the_second_look_is_not_missing(
+def test_a_key_that_is_deleted_before_the_second_look_is_not_missing(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """Written after the run, seen by the check, deleted before the check looks again."""
+    """The key is written after the run, and deleted after the check has read it."""
     strict.collections(table_name, [1] * 80)
     table = stand_in.service.tables[table_name]
     late = {"pk": {"S": "late"}, "sk": {"S": "0"}}
     answer = stand_in.answer
-    seen: list[int] = []
+    events: list[str] = []
 
     def change(operation: str, request):
-        through = operation == "Scan" and "Limit" not in request
-        if through and not seen:
-            seen.append(0)
+        is_check = operation == "Scan" and "Limit" not in request
+        if is_check and not events:
+            events.append("put")
             table.put(late)
         status, body = answer(operation, request)
-        if through and any(item["pk"] == late["pk"] for item in body["Items"]):
-            seen.append(1)
+        if is_check and any(item["pk"] == late["pk"] for item in body["Items"]):
+            events.append("delete")
             table.delete(late)
         return status, body
 
     stand_in.answer = change  # type: ignore[method-assign]
     status, verdict = report_of(strict, table_name, tmp_path, *SHARE)
-    assert seen == [0, 1]
+    assert events == ["put", "delete"]
     assert (status, verdict["missing"], verdict["appeared"]) == (0, 0, 1)
 
 
-def hide_once(stand_in: StandIn, where: Callable[[Any], bool]) -> list[bool]:
-    """The first scan, of those that `where` means, that would have k7 in its answer has it not.
-
-    What is returned has an item from then on.
-    """
+def hide_once(stand_in: StandIn, is_affected: Callable[[Any], bool]) -> list[bool]:
+    """Hide k7 in the first answer to an affected Scan, and record that in the returned list."""
     hidden: list[bool] = []
 
     def hide(operation: str, request, body) -> None:
-        kept = [item for item in body.get("Items", ()) if item["pk"]["S"] != "k7"]
-        is_meant = operation == "Scan" and where(request) and not hidden
-        if is_meant and len(kept) < len(body["Items"]):
+        remaining = [item for item in body.get("Items", ()) if item["pk"]["S"] != "k7"]
+        may_hide = operation == "Scan" and is_affected(request) and not hidden
+        if may_hide and len(remaining) < len(body["Items"]):
             hidden.append(True)
-            body["Items"] = kept
+            body["Items"] = remaining
 
     stand_in.alter(hide)
     return hidden
 
 
-def test_a_key_that_comes_back_is_not_surplus(
+def test_a_key_that_the_check_finds_at_the_second_look_is_not_surplus(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """A read that leaves a key out once, and has it at the second look."""
     strict.collections(table_name, [1] * 80)
-    left_out = hide_once(stand_in, lambda request: "Limit" not in request)
+    hidden = hide_once(stand_in, lambda request: "Limit" not in request)
     status, verdict = report_of(strict, table_name, tmp_path, *SHARE)
-    assert left_out
+    assert hidden
     assert (status, verdict["surplus"]) == (0, 0)
 
 
 def test_without_a_sort_key_a_lost_key_is_missing(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """A run that did not see a key which was there; there is no second method to ask."""
+    """The run did not read an existing key, and no second method can confirm it."""
     strict.create(table_name, ("pk", "S"), None)
     strict.fill(table_name, ({"pk": {"S": f"k{n}"}} for n in range(400)))
     hide_once(stand_in, lambda request: True)
@@ -199,7 +195,7 @@ def test_without_a_sort_key_a_lost_key_is_missing(
     assert (status, verdict["missing"]) == (3, 1)
 
 
-def test_ctrl_c_during_a_check_is_no_passed_check(
+def test_an_interrupted_check_is_not_a_passed_check(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, interrupt: Interrupt
 ) -> None:
     strict.collections(table_name, [3] * 80)

@@ -1,4 +1,4 @@
-"""A client in which things happen between calls."""
+"""A client that calls functions of a test before and after its requests."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ def error(code: str, status: int = 400, **more: Any) -> ClientError:
 
 
 class Meddling:
-    """A client. before: is called before a request is sent; after: when it was served."""
+    """A client that calls `before` before it sends a request, and `after` when it was served."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -36,12 +36,12 @@ class Meddling:
             self.after(operation, parameters)
 
 
-def once(on: str, what: Callable[[], Any]) -> Callable[[str, Params], None]:
-    """Do it at the first call of an operation."""
-    left = [what]
+def once(on: str, action: Callable[[], Any]) -> Callable[[str, Params], None]:
+    """Return a function that performs an action at the first call of an operation."""
+    remaining = [action]
 
     def act(operation: str, parameters: Params) -> None:
-        if operation == on and left:
-            left.pop()()
+        if operation == on and remaining:
+            remaining.pop()()
 
     return act

@@ -1,4 +1,4 @@
-"""`keyhop each`, as a person meets it: what it asks, does, tells, and takes back."""
+"""The command `keyhop each`: its question, effects, report and undo."""
 
 import json
 import os
@@ -22,14 +22,14 @@ ITEM = {"sk": "#feature", "tier": "free", "of": "${key}", "by": "${run}"}
 
 @pytest.fixture
 def item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A template's file; the working directory is the test's own."""
+    """The file of a template, in an otherwise empty working directory."""
     monkeypatch.chdir(tmp_path)
     Path("item.json").write_text(json.dumps(ITEM))
     return "item.json"
 
 
 class Each:
-    """The command on one table, and what is in the table."""
+    """The command `keyhop each` for one table, and the items of the table."""
 
     def __init__(self, database: Database, table: str) -> None:
         self.database, self.table = database, table
@@ -57,21 +57,21 @@ def each(dynamodb_local_url: str, table_name: str) -> Each:
 
 @pytest.fixture
 def each_of_30(strict: Database, table_name: str) -> Each:
-    """On the stand-in, and so interruptible: 30 collections."""
+    """The command for 30 collections on the stand-in, so that it can be interrupted."""
     strict.collections(table_name, [1] * 30)
     return Each(strict, table_name)
 
 
-def test_put_into_each_collection_and_taken_back(each: Each, item: str) -> None:
+def test_an_item_is_put_into_each_collection_and_removed_by_an_undo(each: Each, item: str) -> None:
     before = each.items()
     keys = {partition for partition, _ in before}
     status, report = each.report("--put", item, "-o", "run")
     assert (status, report["outcomes"]) == (0, {"put": len(keys)})
     assert report["write_units"] == pytest.approx(len(keys))
-    put = {key: each_ for key, each_ in each.items().items() if key not in before}
-    assert set(put) == {(key, "#feature") for key in keys}
-    assert all(one["of"] == {"S": key[0]} for key, one in put.items())
-    assert len({one["by"]["S"] for one in put.values()}) == 1
+    new_items = {key: new for key, new in each.items().items() if key not in before}
+    assert set(new_items) == {(key, "#feature") for key in keys}
+    assert all(new["of"] == {"S": key[0]} for key, new in new_items.items())
+    assert len({new["by"]["S"] for new in new_items.values()}) == 1
     changed, *_ = sorted(keys)
     each.database.client.update_item(
         TableName=each.table,
@@ -85,7 +85,7 @@ def test_put_into_each_collection_and_taken_back(each: Each, item: str) -> None:
 
 
 @pytest.mark.prove
-def test_another_run_puts_nothing_over_what_is_there(each: Each, item: str) -> None:
+def test_another_run_does_not_replace_existing_items(each: Each, item: str) -> None:
     keys = {partition for partition, _ in each.items()}
     assert each.report("--put", item, "-o", "one")[0] == 0
     before = each.items()
@@ -95,13 +95,13 @@ def test_another_run_puts_nothing_over_what_is_there(each: Each, item: str) -> N
     assert each.items() == before
 
 
-def test_a_dry_run_tells_what_it_comes_to_and_writes_nothing(each: Each, item: str) -> None:
+def test_a_dry_run_estimates_the_cost_and_writes_nothing(each: Each, item: str) -> None:
     before = each.items()
     result = each("--put", item, "--dry-run", "-f", "json")
-    told = json.loads(result.out)
+    estimate = json.loads(result.out)
     assert result.status == 0
-    assert told["keys"] == str(len(SIZES))
-    assert told["writes"].startswith(f"about {len(SIZES)} WRU, 1 for each key")
+    assert estimate["keys"] == str(len(SIZES))
+    assert estimate["writes"].startswith(f"about {len(SIZES)} WRU, 1 for each key")
     assert each.items() == before
     assert [*Path().iterdir()] == [Path("item.json")]
 
@@ -141,37 +141,35 @@ def test_a_signal_at_the_question_is_one_sentence(
 def test_one_item_of_each_is_updated_and_deleted(each: Each, item: str) -> None:
     sort_keys = Counter(sort for _, sort in each.items())
     sort, count = min(sort_keys.items(), key=lambda entry: entry[1])
-    gone = len(SIZES) - count
-    assert gone > 0
+    absent = len(SIZES) - count
+    assert absent > 0
     where = ("--item", json.dumps({"sk": sort}))
     update = ("--update", "SET plan = :free", "--values", '{":free": "free"}', *where)
     status, report = each.report(*update, "-o", "update")
-    assert (status, report["outcomes"]) == (0, {"updated": count, "gone": gone})
-    assert Counter("plan" in one for one in each.items().values())[True] == count
+    assert (status, report["outcomes"]) == (0, {"updated": count, "gone": absent})
+    assert sum("plan" in each_item for each_item in each.items().values()) == count
     status, report = each.report("--delete", *where, "-o", "delete")
-    assert (status, report["outcomes"]) == (0, {"deleted": count, "gone": gone})
-    assert sort not in {found for _, found in each.items()}
+    assert (status, report["outcomes"]) == (0, {"deleted": count, "gone": absent})
+    assert sort not in {sort_key for _, sort_key in each.items()}
 
 
-def test_only_some_keys(each: Each, item: str) -> None:
-    keys = {partition for partition, _ in each.items()}
-    wanted = {key for key in keys if key.startswith("k1")}
+def test_a_condition_selects_keys(each: Each, item: str) -> None:
+    selected = {partition for partition, _ in each.items() if partition.startswith("k1")}
     status, report = each.report("--put", item, "--where", "begins_with(k1)")
-    assert (status, report["outcomes"]) == (0, {"put": len(wanted)})
-    assert {key for key, sort in each.items() if sort == "#feature"} == wanted
+    assert (status, report["outcomes"]) == (0, {"put": len(selected)})
+    assert {key for key, sort in each.items() if sort == "#feature"} == selected
 
 
-def test_no_more_is_written_than_is_allowed(each: Each, item: str) -> None:
+def test_a_run_writes_at_most_max_write_units(each: Each, item: str) -> None:
     status, report = each.report("--put", item, "-o", "run", "--max-write-units", "50")
     assert (status, report["finished"]) == (4, False)
     assert report["write_units"] <= 50
-    done = report["outcomes"]["put"]
+    assert 0 < report["outcomes"]["put"] < len(SIZES)
     status, report = each.report("--resume", "run")
     assert (status, report["outcomes"]) == (0, {"put": len(SIZES)})
-    assert 0 < done < len(SIZES)
 
 
-def test_interrupted_it_goes_on(
+def test_an_interrupted_run_says_how_to_continue(
     each_of_30: Each, stand_in: StandIn, item: str, interrupt: Interrupt
 ) -> None:
     stand_in.at("Scan", lambda number: interrupt())
@@ -180,7 +178,7 @@ def test_interrupted_it_goes_on(
 
 
 @pytest.mark.parametrize("operation", ["Scan", "PutItem"])
-def test_without_output_it_prints_the_command_that_resumes_it(
+def test_an_interrupted_run_without_output_prints_the_command_that_resumes_it(
     each_of_30: Each, stand_in: StandIn, item: str, interrupt: Interrupt, operation: str
 ) -> None:
     stand_in.at(operation, lambda number: interrupt())
@@ -194,7 +192,7 @@ def test_without_output_it_prints_the_command_that_resumes_it(
 
 
 @pytest.mark.parametrize(
-    ("operation", "begun"),
+    ("operation", "arguments"),
     [
         ("Scan", ["--put", "{item}", "-o", "run"]),
         ("PutItem", ["--put", "{item}", "-o", "run"]),
@@ -207,24 +205,24 @@ def test_an_unfinished_directory_is_refused_with_the_command_that_resumes_it(
     item: str,
     interrupt: Interrupt,
     operation: str,
-    begun: list[str],
+    arguments: list[str],
 ) -> None:
-    if "--undo" in begun:
+    if "--undo" in arguments:
         assert each_of_30("--put", item, "--yes", "-o", "put").status == 0
     stand_in.at(operation, lambda number: interrupt())
-    words = [word.format(item=item) for word in begun]
+    words = [word.format(item=item) for word in arguments]
     assert each_of_30(*words, "--yes").status == 130
     stand_in.heal()
     result = each_of_30(*words, "--yes")
     assert result.status == 2
-    program, *arguments = shlex.split(result.err.partition("To resume it: ")[2])
-    assert (program, keyhop(*arguments).status) == ("keyhop", 0)
+    program, *advised = shlex.split(result.err.partition("To resume it: ")[2])
+    assert (program, keyhop(*advised).status) == ("keyhop", 0)
     remaining = Counter(sort for _, sort in each_of_30.items())["#feature"]
-    assert remaining == (0 if "--undo" in begun else 30)
+    assert remaining == (0 if "--undo" in arguments else 30)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ([], "give one thing to do"),
         (["--put", "item.json", "--delete"], "--put and --delete"),
@@ -258,13 +256,13 @@ def test_an_unfinished_directory_is_refused_with_the_command_that_resumes_it(
         (["--start-machine", "Welcome"], "must be the ARN of a state machine"),
     ],
 )
-def test_a_wrong_input_is_told_in_one_line(
-    each: Each, item: str, arguments: list[str], says: str
+def test_an_invalid_input_is_reported_in_one_line(
+    each: Each, item: str, arguments: list[str], message: str
 ) -> None:
     before = each.items()
     result = each(*arguments, "--yes")
     assert (result.status, result.out) == (2, b"")
-    assert says in result.err
+    assert message in result.err
     assert result.err.count("\n") == 1
     assert each.items() == before
     assert [*Path().iterdir()] == [Path("item.json")]

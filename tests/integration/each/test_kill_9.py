@@ -1,4 +1,4 @@
-"""`keyhop each` killed by kill -9 and gone on with: each collection its item, each key once."""
+"""`keyhop each` that is killed by kill -9 and resumed puts one item into each collection."""
 
 import json
 import subprocess
@@ -12,9 +12,9 @@ from testing.databases import Database, keyhop
 from testing.key_index_tables import scanned
 
 KEYS = 600
-THEIRS = 50
+USER_ITEMS = 50
 SLOW, FAST = ("--max-write-rate", "20"), ("--max-write-rate", "2000")
-"""So slow that a run that is to be killed does not come to its end on any machine before that."""
+"""Rates of the runs that are killed, which must not end earlier, and of the last run."""
 
 
 @pytest.mark.prove
@@ -22,23 +22,23 @@ def test_kill_9_and_resume(dynamodb: Database, table_name: str, tmp_path: Path) 
     dynamodb.collections(table_name, [2] * KEYS)
     dynamodb.fill(
         table_name,
-        ({"pk": {"S": f"k{number}"}, "sk": {"S": "#feature"}} for number in range(THEIRS)),
+        ({"pk": {"S": f"k{number}"}, "sk": {"S": "#feature"}} for number in range(USER_ITEMS)),
     )
     item, run = tmp_path / "item.json", tmp_path / "run"
     item.write_text(json.dumps({"sk": "#feature", "run": "${run}"}))
     where = (table_name, "--endpoint-url", dynamodb.url, "--yes")
     begin, resume = ("--put", str(item), "-o", str(run)), ("--resume", str(run))
 
-    def put() -> int:
-        return sum("run" in one for one in scanned(dynamodb, table_name))
+    def count_puts() -> int:
+        return sum("run" in item for item in scanned(dynamodb, table_name))
 
     for kill in range(3):
-        how = resume if (run / "run.json").exists() else begin
-        command = [sys.executable, "-m", "keyhop", "each", *where, *SLOW, *how]
-        before = put()
+        action = resume if (run / "run.json").exists() else begin
+        command = [sys.executable, "-m", "keyhop", "each", *where, *SLOW, *action]
+        before = count_puts()
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
-            while put() < before + 15:
+            while count_puts() < before + 15:
                 assert process.poll() is None, f"it ended before kill {kill}"
                 Event().wait(0.1)
         finally:
@@ -46,9 +46,8 @@ def test_kill_9_and_resume(dynamodb: Database, table_name: str, tmp_path: Path) 
             process.wait()
     result = keyhop("each", *where, *FAST, *resume, "--format", "json")
     assert result.status == 0, result.err
-    told = json.loads(result.out)
-    assert told["outcomes"] == {"put": KEYS - THEIRS, "there": THEIRS}
-    assert put() == KEYS - THEIRS
+    assert json.loads(result.out)["outcomes"] == {"put": KEYS - USER_ITEMS, "there": USER_ITEMS}
+    assert count_puts() == KEYS - USER_ITEMS
     result = keyhop("each", table_name, "--endpoint-url", dynamodb.url, "--undo", str(run), "--yes")
     assert result.status == 0, result.err
-    assert put() == 0
+    assert count_puts() == 0

@@ -1,8 +1,9 @@
-"""Puts and undos that are killed anywhere, on DynamoDB Local: the same result, and exact counts."""
+"""Puts, undos and deletions on DynamoDB Local that are killed anywhere have exact counts."""
 
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -27,22 +28,21 @@ from tests.integration.each.meddling import Meddling, Params
 ITEM = {"sk": "#feature", "run": "${run}", "of": "${key}"}
 KEYS = 400
 THERE, GONE = 40, 30
-"""Keys whose collections have such an item of a user's; and whose collections are deleted after
-they were listed."""
+"""The number of keys that have an item of a user, and of those that are deleted after the list."""
 
 
-class Killed:
-    """Ends a process at its n-th call, before it is served or after; and all of its threads."""
+class Kill:
+    """The simulated end of a process, with all threads, before or after its n-th call is served."""
 
     def __init__(self, at: int, after: bool) -> None:
-        self.left, self.after = at, after
+        self.remaining, self.after = at, after
         self.lock = Lock()
 
     def step(self, after: bool) -> None:
         with self.lock:
             if after is self.after:
-                self.left -= 1
-            if self.left <= 0:
+                self.remaining -= 1
+            if self.remaining <= 0:
                 raise Crash
 
 
@@ -52,16 +52,16 @@ class Runs:
         listed = database.keys(table, "-o", str(path / "list"), "--segments", "9")
         assert listed.status == 0
 
-    def job(self, effect: Any, over: str, folder: str, resume: bool, killed: Killed | None):
+    def job(self, effect: Any, over: str, folder: str, kill: Kill | None):
         connection = connect(Endpoint(region="us-east-1", url=self.database.url), 8)
         client = Meddling(connection.client)
-        if killed is not None:
+        if kill is not None:
 
             def before(operation: str, parameters: Params) -> None:
-                killed.step(after=False)
+                kill.step(after=False)
 
             def after(operation: str, parameters: Params) -> None:
-                killed.step(after=True)
+                kill.step(after=True)
 
             client.before, client.after = before, after
         connection = Connection(client, connection.endpoint)  # type: ignore[arg-type]
@@ -71,19 +71,11 @@ class Runs:
                 connection, options, lambda name: Journal(Directory(self.path / name)), effect_of
             )
 
-        options = {
-            "effect": effect,
-            "keys": over,
-            "max_write_rate": None,
-            "max_write_units": None,
-        }
-        journal = opened(self.path / folder, resume)
-        job = LocalJob(
-            Request(self.table, "each", options, format="jsonl"),
-            {"each": each},
-            connection,
-            journal,
-        )
+        limits = {"max_write_rate": None, "max_write_units": None}
+        options = {"effect": effect, "keys": over, **limits}
+        journal = opened(self.path / folder, (self.path / folder / "run.json").exists())
+        request = Request(self.table, "each", options, format="jsonl")
+        job = LocalJob(request, {"each": each}, connection, journal)
         try:
             job.prepare(look_up(connection, self.table))
             job.begin()
@@ -91,16 +83,13 @@ class Runs:
             journal.store.unlock()  # type: ignore[attr-defined]
         return job
 
-    def counts(self, effect: Any, over: str, folder: str, kills: Callable[[int], Killed]) -> Any:
-        """Of a run that is killed again and again, and gone on with."""
-        for number in range(6):
-            try:
-                begun = (self.path / folder / "run.json").exists()
-                if self.job(effect, over, folder, begun, kills(number)).work():
+    def counts(self, effect: Any, over: str, folder: str, next_kill: Callable[[], Kill]) -> Any:
+        """Return the outcomes of a run that is killed and resumed repeatedly."""
+        for _ in range(6):
+            with suppress(Crash):
+                if self.job(effect, over, folder, next_kill()).work():
                     break
-            except Crash:
-                continue
-        job = self.job(effect, over, folder, (self.path / folder / "run.json").exists(), None)
+        job = self.job(effect, over, folder, None)
         assert job.work()
         return job.finish()[1]["counts"]
 
@@ -108,17 +97,17 @@ class Runs:
 @pytest.fixture
 def runs(dynamodb: Database, table_name: str, tmp_path: Path) -> Runs:
     dynamodb.collections(table_name, [1 + number % 3 for number in range(KEYS)])
-    made = Runs(dynamodb, table_name, tmp_path)
-    theirs = [
+    runs = Runs(dynamodb, table_name, tmp_path)
+    user_items = [
         {"pk": {"S": f"k{number}"}, "sk": {"S": "#feature"}, "run": {"S": "another"}}
         for number in range(THERE)
     ]
-    dynamodb.fill(table_name, theirs)
+    dynamodb.fill(table_name, user_items)
     for number in range(KEYS - GONE, KEYS):
         for item in range(1 + number % 3):
             key = {"pk": {"S": f"k{number}"}, "sk": {"S": f"{item:06}"}}
             dynamodb.client.delete_item(TableName=table_name, Key=key)
-    return made
+    return runs
 
 
 def features(runs: Runs) -> Counter[str]:
@@ -133,16 +122,16 @@ def features(runs: Runs) -> Counter[str]:
     ("guard", "seed"),
     [(guard, seed) for guard in ("none", "look", "transaction") for seed in range(1, 8)],
 )
-def test_a_put_and_its_undo_killed_anywhere_count_each_key_once(
+def test_a_killed_put_and_its_killed_undo_count_each_key_once(
     runs: Runs, guard: str, seed: int
 ) -> None:
     chance = random.Random(seed)
 
-    def kills(number: int) -> Killed:
-        return Killed(chance.randint(3, 500), chance.random() < 0.5)
+    def next_kill() -> Kill:
+        return Kill(chance.randint(3, 500), chance.random() < 0.5)
 
     put = {"kind": "put", "item": template_json(ITEM), "guard": guard, "overwrite": False}
-    counts = runs.counts(put, "list", "run", kills)
+    counts = runs.counts(put, "list", "run", next_kill)
     missing = {"none": "put", "look": "guarded", "transaction": "gone"}[guard]
     expected = Counter({"there": THERE, "put": KEYS - THERE - GONE}) + Counter({missing: GONE})
     assert counts == expected
@@ -150,22 +139,21 @@ def test_a_put_and_its_undo_killed_anywhere_count_each_key_once(
 
     changed = {"pk": {"S": "k100"}, "sk": {"S": "#feature"}, "of": {"S": "a user's"}}
     runs.database.client.put_item(TableName=runs.table, Item=changed)
-    gone = {"pk": {"S": "k101"}, "sk": {"S": "#feature"}}
-    runs.database.client.delete_item(TableName=runs.table, Key=gone)
-    counts = runs.counts({"kind": "undo"}, "run", "undo", kills)
+    deleted = {"pk": {"S": "k101"}, "sk": {"S": "#feature"}}
+    runs.database.client.delete_item(TableName=runs.table, Key=deleted)
+    counts = runs.counts({"kind": "undo"}, "run", "undo", next_kill)
     assert counts == {"deleted": expected["put"] - 2, "changed": 1, "gone": 1}
-    assert features(runs) == {"ours": 1, "theirs": THERE}, "the one that was changed"
+    assert features(runs) == {"ours": 1, "theirs": THERE}, "the changed item remains"
 
 
 @pytest.mark.parametrize("seed", [1, *map(prove, range(2, 6))])
-def test_a_deletion_killed_anywhere_counts_each_key_once(runs: Runs, seed: int) -> None:
+def test_a_killed_deletion_counts_each_key_once(runs: Runs, seed: int) -> None:
     chance = random.Random(seed)
-    delete = {"kind": "delete", "item": template_json(ITEM and {"sk": "#feature"})}
-    counts = runs.counts(
-        delete,
-        "list",
-        "run",
-        lambda number: Killed(chance.randint(3, 30), chance.random() < 0.5),
-    )
+    delete = {"kind": "delete", "item": template_json({"sk": "#feature"})}
+
+    def next_kill() -> Kill:
+        return Kill(chance.randint(3, 30), chance.random() < 0.5)
+
+    counts = runs.counts(delete, "list", "run", next_kill)
     assert counts == {"deleted": THERE, "gone": KEYS - THERE}
     assert not features(runs)

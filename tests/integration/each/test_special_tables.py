@@ -1,4 +1,4 @@
-"""Large tables, tables with sentinels, and sharded ones: done, or refused with a sentence."""
+"""`keyhop each` on large tables, tables with sentinels and sharded tables."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def item(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_what_cannot_be_asked_of_keys_is_refused_before_they_are_listed(
+def test_impossible_conditions_are_refused_before_the_keys_are_listed(
     dynamodb: Database, table_name: str, tmp_path: Path, item: str
 ) -> None:
     dynamodb.create(table_name, ("outcome", "N"))
@@ -34,7 +34,7 @@ def test_what_cannot_be_asked_of_keys_is_refused_before_they_are_listed(
 
 
 @pytest.mark.parametrize(("guard", "outcome"), [("look", "guarded"), ("transaction", "gone")])
-def test_a_sentinel_is_no_witness(
+def test_a_sentinel_is_not_a_witness(
     dynamodb: Database, table_name: str, tmp_path: Path, item: str, guard: str, outcome: str
 ) -> None:
     keys = dynamodb.collections(table_name, [1] * 12)
@@ -44,8 +44,9 @@ def test_a_sentinel_is_no_witness(
     dynamodb.fill(table_name, sentinels)
     listed = dynamodb.keys(table_name, "-o", str(tmp_path / "list"))
     assert (listed.status, len(keys)) == (0, 12)
-    gone = {"pk": {"S": "k3"}, "sk": {"S": "000000"}}
-    dynamodb.client.delete_item(TableName=table_name, Key=gone)
+    dynamodb.client.delete_item(
+        TableName=table_name, Key={"pk": {"S": "k3"}, "sk": {"S": "000000"}}
+    )
     where = ("--endpoint-url", dynamodb.url, "--keys", str(tmp_path / "list"), "--yes")
     result = keyhop(
         *("each", table_name, *where, "--put", item, "--guard", guard, "-f", "json"),
@@ -53,11 +54,11 @@ def test_a_sentinel_is_no_witness(
     )
     assert result.status == 0, result.err
     assert json.loads(result.out)["outcomes"] == {"put": 11, outcome: 1}
-    of_k3 = [one for one in scanned(dynamodb, table_name) if one["pk"]["S"] == "k3"]
-    assert of_k3 == [one for one in sentinels if one["pk"]["S"] == "k3"]
+    k3_items = [each for each in scanned(dynamodb, table_name) if each["pk"]["S"] == "k3"]
+    assert k3_items == [sentinel for sentinel in sentinels if sentinel["pk"]["S"] == "k3"]
 
 
-def test_items_are_not_put_where_sharded_tables_would_not_find_them(
+def test_items_are_not_put_into_a_sharded_table(
     dynamodb: Database, table_name: str, tmp_path: Path, item: str
 ) -> None:
     dynamodb.create(table_name)
@@ -71,7 +72,7 @@ def test_items_are_not_put_where_sharded_tables_would_not_find_them(
     result = keyhop("each", table_name, *where, "--put", item, "-o", str(tmp_path / "run"))
     assert result.status == 2
     assert "write with ShardedTable there" in result.err
-    assert all(one["sk"] == {"S": "1"} for one in scanned(dynamodb, table_name))
+    assert all(each["sk"] == {"S": "1"} for each in scanned(dynamodb, table_name))
 
 
 @pytest.mark.parametrize("count", [prove(500), prove(10_000), prove_long(100_000)])
@@ -85,10 +86,10 @@ def test_many_collections_cost_what_the_guard_says(
     put = ("--put", item, "-o", str(tmp_path / "run"), *rate)
     result = keyhop("each", table_name, *where, *put)
     assert result.status == 0, result.err
-    told = json.loads(result.out)
-    assert told["outcomes"] == {"put": count}
-    assert told["write_units"] == count
-    assert told["read_units"] == count, "a look at one item, each"
+    report = json.loads(result.out)
+    assert report["outcomes"] == {"put": count}
+    assert report["write_units"] == count
+    assert report["read_units"] == count, "one look per collection"
     undo = ("--undo", str(tmp_path / "run"), *rate)
     result = keyhop("each", table_name, *where, *undo)
     assert result.status == 0, result.err

@@ -1,4 +1,4 @@
-"""The task `each` over a list: each row once, counted once, whoever is killed, cut off or twin."""
+"""The task `each` over a list processes and counts each row once, despite crashes and races."""
 
 import json
 import threading
@@ -31,11 +31,11 @@ SIZES = [1, 3, 2] * 900
 
 
 class Crash(Exception):
-    """Whatever ends a process."""
+    """The simulated end of a process."""
 
 
 class Shelf(Effect):
-    """Puts one item for each key on a shelf of its own, which survives crashes."""
+    """An effect that puts an item for each key into a dictionary, which survives crashes."""
 
     is_marked = True
     at_once = 7
@@ -57,25 +57,25 @@ class Shelf(Effect):
             key = canonical(row["pk"])
             with self.lock:
                 is_new = key not in self.shelf
-                found = self.shelf.setdefault(key, self.mark)
+                mark = self.shelf.setdefault(key, self.mark)
                 self.puts += 1
                 if self.puts == self.crash_at:
                     raise Crash
-            was_put = is_new or (found == self.mark and batch.was_tried())
+            was_put = is_new or (mark == self.mark and batch.was_tried())
             rows.append(done(row, PUT if was_put else THERE))
         return rows
 
 
 @dataclass
 class Jobs:
-    """Jobs over the keys in `list`, each in a directory of its own."""
+    """Jobs over the keys in the directory `list`, each in a separate directory."""
 
     database: Database
     table: str
     path: Path
 
     def listed(self, sizes: Sequence[int], *how: str) -> set[str]:
-        """A table, and the list of its keys; returns these."""
+        """Create a table and the list of its keys, and return the keys."""
         keys = self.database.collections(self.table, sizes)
         assert self.database.keys(self.table, "-o", str(self.path / "list"), *how).status == 0
         return keys
@@ -87,8 +87,8 @@ class Jobs:
         def each(connection: Any, options: Any) -> EachTask:
             return EachTask(connection, options, self.journal, lambda options, work: effect)
 
-        own = {"effect": {"kind": "put", "overwrite": False}, "keys": "list", **more}
-        request = Request(self.table, "each", own, format="jsonl")
+        options = {"effect": {"kind": "put", "overwrite": False}, "keys": "list", **more}
+        request = Request(self.table, "each", options, format="jsonl")
         job = LocalJob(request, {"each": each}, connection, journal)
         job.prepare(look_up(connection, self.table))
         job.begin()
@@ -110,7 +110,7 @@ def jobs(strict: Database, table_name: str, tmp_path: Path) -> Jobs:
 
 
 def counts(job: LocalJob) -> Any:
-    """Work the whole job; returns how many rows have each outcome."""
+    """Run a job, and return the number of rows with each outcome."""
     assert job.work()
     return job.finish()[1]["counts"]
 
@@ -123,7 +123,7 @@ def counts(job: LocalJob) -> Any:
         *(prove("typed-json", "1"), prove("csv", "60"), prove("text", "1"), prove("text", "60")),
     ],
 )
-def test_each_key_is_worked_once(jobs: Jobs, format_: str, segments: str) -> None:
+def test_each_key_is_processed_once(jobs: Jobs, format_: str, segments: str) -> None:
     expected = jobs.listed(SIZES, "--segments", segments, "--format", format_)
     effect = Shelf({}, "a")
     job = jobs(effect, "run")
@@ -135,10 +135,9 @@ def test_each_key_is_worked_once(jobs: Jobs, format_: str, segments: str) -> Non
     assert Counter(row["pk"]["S"] for row in jobs.rows("run")) == Counter(expected)
 
 
-def test_crashed_and_gone_on_with_it_comes_to_the_same(jobs: Jobs) -> None:
+def test_a_crashed_and_resumed_job_has_the_same_result(jobs: Jobs) -> None:
     expected = jobs.listed(SIZES, "--segments", "60")
-    shelf: dict[Any, str] = {}
-    shelf.update({canonical(row["pk"]): "theirs" for row in jobs.rows("list")[:100]})
+    shelf = {canonical(row["pk"]): "theirs" for row in jobs.rows("list")[:100]}
     for number in range(4):
         effect = Shelf(shelf, "a")
         effect.crash_at = 300 + 100 * number
@@ -150,7 +149,7 @@ def test_crashed_and_gone_on_with_it_comes_to_the_same(jobs: Jobs) -> None:
     assert outcomes == {PUT: len(expected) - 100, THERE: 100}
 
 
-def test_an_equal_item_of_another_run_is_no_put(jobs: Jobs) -> None:
+def test_an_equal_item_of_another_run_does_not_count_as_put(jobs: Jobs) -> None:
     expected = jobs.listed(SIZES[:300])
     shelf: dict[Any, str] = {}
     for run, outcome in (("one", PUT), ("two", THERE)):
@@ -158,8 +157,8 @@ def test_an_equal_item_of_another_run_is_no_put(jobs: Jobs) -> None:
 
 
 @pytest.mark.prove
-def test_slices_that_are_cut_off_anywhere_claim_nothing(jobs: Jobs) -> None:
-    """A slice ends with each of the first batches, in the middle of it: what it had done counts."""
+def test_slices_that_end_in_the_middle_of_a_batch_count_their_rows(jobs: Jobs) -> None:
+    """A slice ends in the middle of each of the first batches."""
     expected = jobs.listed(SIZES[:300], "--segments", "20")
     shelf: dict[Any, str] = {}
 
@@ -179,7 +178,7 @@ def test_slices_that_are_cut_off_anywhere_claim_nothing(jobs: Jobs) -> None:
         assert totals.commits > 20
 
 
-def test_twins_count_each_key_once(jobs: Jobs) -> None:
+def test_two_concurrent_jobs_count_each_key_once(jobs: Jobs) -> None:
     expected = jobs.listed(SIZES, "--segments", "60")
     shelf: dict[Any, str] = {}
     twins = [jobs(Shelf(shelf, "a"), "run", resume=twin) for twin in (False, True)]
@@ -188,46 +187,46 @@ def test_twins_count_each_key_once(jobs: Jobs) -> None:
     assert twins[0].finish()[1]["counts"] == {PUT: len(expected)}
 
 
-def test_only_keys_of_which_the_condition_holds(jobs: Jobs) -> None:
+def test_a_condition_selects_keys(jobs: Jobs) -> None:
     expected = jobs.listed(SIZES[:300], "--segments", "9")
     effect = Shelf({}, "a")
     where = {"form": "begins_with", "arguments": ["k1"]}
     job = jobs(effect, "run", where=where)
     keys = [row["pk"] for row in jobs.rows("list")]
-    wanted = {canonical(key) for key in keys if key["S"].startswith("k1")}
-    assert 0 < len(wanted) < len(expected)
-    assert counts(job) == {PUT: len(wanted)}
-    assert set(effect.shelf) == wanted
+    selected = {canonical(key) for key in keys if key["S"].startswith("k1")}
+    assert 0 < len(selected) < len(expected)
+    assert counts(job) == {PUT: len(selected)}
+    assert set(effect.shelf) == selected
 
 
-def test_what_is_no_list_is_refused(jobs: Jobs) -> None:
+def test_a_missing_list_is_refused(jobs: Jobs) -> None:
     jobs.database.collections(jobs.table, SIZES[:30])
     with pytest.raises(CannotStart, match="does not exist"):
         jobs(Shelf({}, "a"), "run")
 
 
-@pytest.mark.parametrize("was_handed_over", [False, True])
-def test_rows_that_a_slice_has_worked_and_not_counted_are_known_to_the_next(
-    jobs: Jobs, was_handed_over: bool
+@pytest.mark.parametrize("was_counted", [False, True])
+def test_the_next_slice_knows_rows_that_were_processed_and_not_counted(
+    jobs: Jobs, was_counted: bool
 ) -> None:
-    """A slice may end between a batch and the moment in which its rows are handed over."""
+    """A slice may end after it has processed a batch, and before its rows are counted."""
     jobs.listed([1] * 40)
     tried = []
 
-    class Asks(Shelf):
+    class RecordingShelf(Shelf):
         def apply(self, batch: Batch) -> list[Row]:
             tried.append(batch.was_tried())
             return super().apply(batch)
 
-    job = jobs(Asks({}, "a"), "run")
+    job = jobs(RecordingShelf({}, "a"), "run")
     pages = job.task.pages(job.journal, job.plan, job.reader)
     first = pages.step(0, BEGINNING, threading.Event()).position
     assert first is not None
     second = pages.step(0, first, threading.Event()).position
     for _ in range(2):  # the next slice may not come to this cell
-        learnt = json.loads(json.dumps(pages.learnt()))  # it is kept with the checkpoint
+        learnt = json.loads(json.dumps(pages.learnt()))  # it is stored with the checkpoint
         pages = job.task.pages(job.journal, job.plan, job.reader)
         pages.go_on(learnt)
     assert second is not None
-    pages.step(0, second if was_handed_over else first, threading.Event())
-    assert tried == [False, False, not was_handed_over]
+    pages.step(0, second if was_counted else first, threading.Event())
+    assert tried == [False, False, not was_counted]

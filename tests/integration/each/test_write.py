@@ -1,4 +1,4 @@
-"""What is written to a table: by each guard, against users, lost answers, throttles; and twice."""
+"""Writes to a table with each guard: concurrent users, lost answers, throttles and repetitions."""
 
 import math
 from threading import Event
@@ -41,32 +41,31 @@ class Bench:
         self.stop = Event()
         self.notes: dict[str, str] = {}
 
-    def effect(self, kind: str = "put", budget: Budget | None = None, **given: Any) -> Effect:
-        options = {"kind": kind, "item": template_json(given.pop("item", ITEM))}
+    def effect(self, kind: str = "put", budget: Budget | None = None, **values: Any) -> Effect:
+        options = {"kind": kind, "item": template_json(values.pop("item", ITEM))}
         if kind == "put":
             options |= {"guard": "look", "overwrite": False}
-        if "values" in given:
-            given["values"] = template_json(given["values"])
+        if "values" in values:
+            values["values"] = template_json(values["values"])
         source = look_up(self.connection, self.table).source()
         work = Work(
             self.connection, source, "run-7", STARTED, self.usage, self.stop, 60, self.sentinel
         )
-        return writing({**options, "names": {}, "values": {}, **given}, work, budget)
+        return writing({**options, "names": {}, "values": {}, **values}, work, budget)
 
     def apply(self, effect: Effect, *keys: Any, tried: bool = False, batch: str = "1") -> list[str]:
-        """The outcomes."""
+        """Apply an effect to these keys, and return the outcomes."""
         return [row["outcome"]["S"] for row in self.rows(effect, *keys, tried=tried, batch=batch)]
 
     def rows(self, effect: Effect, *keys: Any, tried: bool = False, batch: str = "1") -> list[Any]:
-        def noted(text: str) -> str | None:
+        def note(text: str) -> str | None:
             return None if self.notes.setdefault(batch, text) is text else self.notes[batch]
 
-        given = [key if isinstance(key, dict) else {"pk": {"S": key}} for key in keys]
-        made = Batch(batch, given, was_tried=lambda: tried, noted=noted)
-        return effect.apply(made)
+        rows = [key if isinstance(key, dict) else {"pk": {"S": key}} for key in keys]
+        return effect.apply(Batch(batch, rows, was_tried=lambda: tried, noted=note))
 
     def user(self, pk: str, sk: str, **more: Any) -> None:
-        """A user writes an item."""
+        """Write an item as a user."""
         item = {"pk": {"S": pk}, "sk": {"S": sk}, **more}
         self.database.client.put_item(TableName=self.table, Item=item)
 
@@ -75,9 +74,9 @@ class Bench:
         self.database.client.delete_item(TableName=self.table, Key=key)
 
     def items(self) -> dict[tuple[str, str], Any]:
-        """All, by their keys."""
-        found = scanned(self.database, self.table)
-        return {(item["pk"]["S"], item["sk"]["S"]): item for item in found}
+        """Return all items by their keys."""
+        items = scanned(self.database, self.table)
+        return {(item["pk"]["S"], item["sk"]["S"]): item for item in items}
 
 
 @pytest.fixture
@@ -90,21 +89,16 @@ GUARDS = ["none", "look", "transaction"]
 
 
 def ours(key: str) -> dict[str, Any]:
-    return {
-        "pk": {"S": key},
-        "sk": {"S": "#feature"},
-        "run": {"S": "run-7"},
-        "of": {"S": key},
-    }
+    return {"pk": {"S": key}, "sk": {"S": "#feature"}, "run": {"S": "run-7"}, "of": {"S": key}}
 
 
 @pytest.mark.parametrize("guard", GUARDS)
 def test_an_item_is_put_into_each_collection_once(bench: Bench, guard: str) -> None:
     effect = bench.effect(guard=guard)
     assert bench.apply(effect, "k0", "k1", "k2") == ["put"] * 3
-    assert {bench.items()[key, "#feature"] == ours(key) for key in ("k0", "k1", "k2")} == {True}
-    assert bench.apply(effect, "k0", "k1", tried=True) == ["put"] * 2, "worked again"
-    assert bench.apply(effect, "k0") == ["there"], "a users' own, that happens to be equal"
+    assert all(bench.items()[key, "#feature"] == ours(key) for key in ("k0", "k1", "k2"))
+    assert bench.apply(effect, "k0", "k1", tried=True) == ["put"] * 2, "a repeated batch"
+    assert bench.apply(effect, "k0") == ["there"], "an equal item of a user"
     bench.user("k1", "#feature", run={"S": "mine"})
     assert bench.apply(effect, "k1", tried=True) == ["there"]
     assert bench.items()["k1", "#feature"]["run"] == {"S": "mine"}
@@ -114,7 +108,7 @@ def test_an_item_is_put_into_each_collection_once(bench: Bench, guard: str) -> N
     ("guard", "outcome"), [("none", "put"), ("look", "guarded"), ("transaction", "gone")]
 )
 @pytest.mark.parametrize("has_sentinel", [False, True])
-def test_a_collection_that_is_gone_is_created_by_no_guard(
+def test_guards_do_not_create_collections_that_are_gone(
     bench: Bench, guard: str, outcome: str, has_sentinel: bool
 ) -> None:
     if has_sentinel:
@@ -129,7 +123,7 @@ def test_a_collection_that_is_gone_is_created_by_no_guard(
     assert added == ({"gone", "k0"} if guard == "none" else {"k0"})
 
 
-def test_a_collection_that_comes_back_between_look_and_taking_back_gets_its_item(
+def test_a_collection_that_returns_before_its_item_is_deleted_again_keeps_the_item(
     bench: Bench,
 ) -> None:
     bench.client.before = once("delete_item", lambda: bench.user("new", "1"))
@@ -138,7 +132,7 @@ def test_a_collection_that_comes_back_between_look_and_taking_back_gets_its_item
     assert bench.client.calls["put_item"] == 2
 
 
-def test_an_item_that_a_user_has_changed_is_not_taken_back(bench: Bench) -> None:
+def test_an_item_that_a_user_has_changed_is_not_deleted_again(bench: Bench) -> None:
     change = once("delete_item", lambda: bench.user("gone", "#feature", run={"S": "mine"}))
     bench.client.before = change
     assert bench.apply(bench.effect(), "gone") == ["put"]
@@ -146,7 +140,7 @@ def test_an_item_that_a_user_has_changed_is_not_taken_back(bench: Bench) -> None
 
 
 @pytest.mark.parametrize("is_another", [False, True])
-def test_a_witness_that_was_deleted_means_another(bench: Bench, is_another: bool) -> None:
+def test_a_deleted_witness_is_replaced_by_another(bench: Bench, is_another: bool) -> None:
     bench.client.before = once(
         "transact_write_items", lambda: bench.remove("k1", "000001" if is_another else "x")
     )
@@ -155,10 +149,10 @@ def test_a_witness_that_was_deleted_means_another(bench: Bench, is_another: bool
     assert bench.apply(effect, "k1") == ["put"]
     assert bench.client.calls["transact_write_items"] == 1 + is_another
     bench.client.before = once("transact_write_items", lambda: bench.remove("k0", "000000"))
-    assert bench.apply(effect, "k0") == ["gone"], "none is left"
+    assert bench.apply(effect, "k0") == ["gone"], "no witness remains"
 
 
-def test_overwriting_replaces_what_is_there(bench: Bench) -> None:
+def test_overwriting_replaces_existing_items(bench: Bench) -> None:
     bench.user("k0", "#feature", run={"S": "old"})
     bench.user("alone", "#feature", run={"S": "old"})
     effect = bench.effect(guard="transaction", overwrite=True)
@@ -182,7 +176,7 @@ def test_a_lost_answer_counts_once(bench: Bench, guard: str, item: Any) -> None:
 
 
 @pytest.mark.parametrize("guard", GUARDS)
-def test_throttles_of_all_reasons_are_borne_and_counted(bench: Bench, guard: str) -> None:
+def test_throttles_of_all_reasons_are_retried_and_counted(bench: Bench, guard: str) -> None:
     on = "transact_write_items" if guard == "transaction" else "put_item"
     faults = [
         error("ThrottlingException", throttlingReasons=[{"reason": reason, "resource": "arn"}])
@@ -207,8 +201,8 @@ def test_throttles_of_all_reasons_are_borne_and_counted(bench: Bench, guard: str
     assert {key for key, sk in bench.items() if sk == "#feature"} == {"k0", "k1", "k2"}
 
 
-def test_what_it_costs(bench: Bench) -> None:
-    """WRU and RRU by what the database charges: 1 WRU for a KB, and 1 RRU for a look."""
+def test_the_units_of_each_guard(bench: Bench) -> None:
+    """The database charges 1 WRU for a KB, and 1 RRU for a look."""
     costs = {}
     for guard in GUARDS:
         bench.usage.take()
@@ -220,10 +214,10 @@ def test_what_it_costs(bench: Bench) -> None:
     bench.apply(bench.effect(guard="none", item=large), "k0")
     assert bench.usage.take().write_units == 3
     bench.apply(bench.effect(guard="none", item=large), "k0")
-    assert bench.usage.take().write_units == 3, "as much as the item that stood in the way"
+    assert bench.usage.take().write_units == 3, "as much as the existing item costs"
 
 
-def test_a_row_that_cannot_be_fails_alone(bench: Bench) -> None:
+def test_an_invalid_row_does_not_affect_other_rows(bench: Bench) -> None:
     bench.user("k1", "#feature", run={"S": "there"})
     rows = bench.rows(
         bench.effect("update", item={"sk": "#feature"}, expression="SET a = b.c"), "k0", "k1"
@@ -235,7 +229,7 @@ def test_a_row_that_cannot_be_fails_alone(bench: Bench) -> None:
     assert "no 'x'" in rows[0]["error"]["S"]
 
 
-def test_update_and_delete_are_of_one_named_item_where_it_exists(bench: Bench) -> None:
+def test_update_and_delete_apply_to_one_item_of_each_collection(bench: Bench) -> None:
     bench.user("k0", "PROFILE")
     bench.user("k1", "PROFILE")
     update = bench.effect(
@@ -253,12 +247,12 @@ def test_update_and_delete_are_of_one_named_item_where_it_exists(bench: Bench) -
     delete = bench.effect("delete", item={"sk": "PROFILE"})
     writes = bench.client.calls["delete_item"]
     assert bench.apply(delete, "k0", "k1", "k2") == ["deleted", "deleted", "gone"]
-    assert bench.client.calls["delete_item"] - writes == 2, "what is absent costs no write"
-    assert bench.apply(delete, "k0", "k1", "k2") == ["deleted", "deleted", "gone"], "worked again"
+    assert bench.client.calls["delete_item"] - writes == 2, "an absent item costs no write"
+    assert bench.apply(delete, "k0", "k1", "k2") == ["deleted", "deleted", "gone"], "a repetition"
     assert bench.apply(delete, "k0", "k1", "k2", batch="2") == ["gone"] * 3
 
 
-def test_a_deletion_that_is_killed_and_worked_again_counts_the_same(bench: Bench) -> None:
+def test_a_killed_and_repeated_deletion_has_the_same_outcomes(bench: Bench) -> None:
     for key in ("k0", "k1", "k2"):
         bench.user(key, "PROFILE")
 
@@ -274,7 +268,7 @@ def test_a_deletion_that_is_killed_and_worked_again_counts_the_same(bench: Bench
     assert bench.apply(delete, "k0", "k1", "gone", "k2") == ["deleted"] * 2 + ["gone", "deleted"]
 
 
-def test_an_undo_deletes_what_was_put_and_nobody_has_changed(bench: Bench) -> None:
+def test_an_undo_deletes_only_unchanged_items_of_its_run(bench: Bench) -> None:
     put = bench.rows(bench.effect(), "k0", "k1", "k2")
     bench.user("k1", "#feature", run={"S": "run-7"}, of={"S": "k1"}, more={"S": "a user's"})
     bench.remove("k2", "#feature")
@@ -285,10 +279,10 @@ def test_an_undo_deletes_what_was_put_and_nobody_has_changed(bench: Bench) -> No
     rows = bench.rows(undo, *put)
     assert [row["outcome"]["S"] for row in rows] == ["deleted", "changed", "gone"]
     assert before - bench.items().keys() == {("k0", "#feature")}
-    assert bench.apply(undo, *put) == ["deleted", "changed", "gone"], "worked again"
+    assert bench.apply(undo, *put) == ["deleted", "changed", "gone"], "a repetition"
 
 
-def test_an_undo_leaves_what_may_be_a_users_own(bench: Bench) -> None:
+def test_an_undo_keeps_items_that_may_be_a_users(bench: Bench) -> None:
     bench.user("k0", "#feature", on={"BOOL": True})
     effect = bench.effect(item=CONSTANT)
     rows = bench.rows(effect, "k0", tried=True)
@@ -297,7 +291,7 @@ def test_an_undo_leaves_what_may_be_a_users_own(bench: Bench) -> None:
     assert ("k0", "#feature") in bench.items()
 
 
-def test_an_undo_against_a_user_who_changes_at_the_last_moment(bench: Bench) -> None:
+def test_an_undo_keeps_an_item_that_a_user_changes_at_the_last_moment(bench: Bench) -> None:
     put = bench.rows(bench.effect(), "k0", "k1")
     change = once("delete_item", lambda: bench.user("k0", "#feature", run={"S": "mine"}))
     bench.client.before = change
@@ -314,10 +308,10 @@ def test_a_budget_is_kept_and_a_batch_ends_before_it(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("kilobytes", [9, 40])
-def test_a_transaction_whose_witness_is_large_is_not_begun_beyond_the_budget(
+def test_a_transaction_with_a_large_witness_is_not_sent_beyond_the_budget(
     bench: Bench, kilobytes: int
 ) -> None:
-    """The service charges two write units for each KB of it, DynamoDB Local less."""
+    """The service charges two write units for each KB of the witness; DynamoDB Local fewer."""
     for key in ("k0", "k1"):
         bench.user(key, "z", data={"S": "x" * (1_000 * kilobytes)})
     assert bench.apply(bench.effect(guard="transaction"), "k0") == ["put"]
@@ -328,8 +322,8 @@ def test_a_transaction_whose_witness_is_large_is_not_begun_beyond_the_budget(
         bench.apply(poor, "k1")
     assert bench.usage.write_units == costs
     assert ("k1", "#feature") not in bench.items()
-    most = 2.0 * (4 * math.ceil(kilobytes / 4) + 1)
-    rich = bench.effect(guard="transaction", budget=Budget(None, most))
+    maximum = 2.0 * (4 * math.ceil(kilobytes / 4) + 1)
+    rich = bench.effect(guard="transaction", budget=Budget(None, maximum))
     assert bench.apply(rich, "k1") == ["put"]
     assert bench.usage.write_units == 2 * costs
 
@@ -343,13 +337,15 @@ def test_a_batch_ends_between_rows_and_never_within_one(bench: Bench) -> None:
 
     bench.client.before = before
     rows = [{"pk": {"S": key}} for key in ("k0", "k1", "k2")]
-    done = bench.effect().apply(Batch("1", rows, over))
-    assert [row["pk"]["S"] for row in done] == ["k0", "k1"]
+    applied = bench.effect().apply(Batch("1", rows, over))
+    assert [row["pk"]["S"] for row in applied] == ["k0", "k1"]
     assert {key for key, sk in bench.items() if sk == "#feature"} == {"k0", "k1"}
     assert bench.effect().apply(Batch("1", rows[2:], over)) == []
 
 
-def test_what_cannot_be_done_to_a_table_is_refused(dynamodb: Database, table_name: str) -> None:
+def test_a_table_without_a_sort_key_has_no_place_for_a_put(
+    dynamodb: Database, table_name: str
+) -> None:
     dynamodb.create(table_name, sort=None)
     bench = Bench(dynamodb, table_name)
     with pytest.raises(CannotStart, match="its own partition key"):
@@ -360,7 +356,7 @@ def test_what_cannot_be_done_to_a_table_is_refused(dynamodb: Database, table_nam
     assert bench.apply(bench.effect("delete", item={}), "a", "b") == ["deleted", "gone"]
 
 
-def test_the_sentinels_place_is_no_place_for_an_item(bench: Bench) -> None:
+def test_an_item_in_the_sentinels_place_is_refused(bench: Bench) -> None:
     space = look_up(bench.connection, bench.table).space
     bench.sentinel = Sentinel.of(space).item_of({})
     with pytest.raises(CannotStart, match="sentinels"):
@@ -375,12 +371,11 @@ def test_keys_of_other_types(dynamodb: Database, table_name: str, type_: str) ->
     )
     dynamodb.fill(table_name, [{"pk": high, "sk": low}])
     bench = Bench(dynamodb, table_name)
-    given = {"sk": to_json({"x": high})["x"], "of": {type_: "${key}"}, "on": {"S": "${run}"}}
+    template = {"sk": to_json({"x": high})["x"], "of": {type_: "${key}"}, "on": {"S": "${run}"}}
     for guard in GUARDS:
-        effect = bench.effect(guard=guard, item=given)
+        effect = bench.effect(guard=guard, item=template)
         assert bench.apply(effect, {"pk": high}) == ["put" if guard == "none" else "there"]
     (put,) = [item for item in scanned(dynamodb, table_name) if item["sk"] == high]
     assert put["of"] == high
-    assert bench.apply(bench.effect("undo", item=given), {"pk": high, "outcome": {"S": "put"}}) == [
-        "deleted"
-    ]
+    undo = bench.effect("undo", item=template)
+    assert bench.apply(undo, {"pk": high, "outcome": {"S": "put"}}) == ["deleted"]

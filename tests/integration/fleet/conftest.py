@@ -1,4 +1,4 @@
-"""The functions of the state machine on DynamoDB Local and the stand-in, with S3 in memory."""
+"""Fixtures that run the state machine on DynamoDB Local or the stand-in, with S3 in memory."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ SIZES = [1, 6, 1, 25, 2] * 60
 
 @dataclass
 class Fleet(Machine):
-    """The state machine of a table, which is in `database`."""
+    """A state machine for one table of `database`."""
 
     database: Database | None = None
 
@@ -36,16 +36,16 @@ class Fleet(Machine):
     def fill(self, items: Any) -> None:
         self.database.fill(self.table, items)
 
-    def run(self, run_name: str | None = None, **given: Any) -> dict[str, Any]:
-        """The output of an execution of this name."""
-        return self.start({"table": self.table, **given}, run_name)
+    def run(self, run_name: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Run an execution with these input fields, and return its output."""
+        return self.start({"table": self.table, **fields}, run_name)
 
     def begin(
-        self, run_name: str | None = "run", **given: Any
+        self, run_name: str | None = "run", **fields: Any
     ) -> tuple[dict[str, Any], ExecutionContext]:
-        """The state after planning, and its execution."""
+        """Plan a run, and return its state and its execution."""
         execution = self.execution(run_name)
-        return self.plan({"table": self.table, **given}, execution), execution
+        return self.plan({"table": self.table, **fields}, execution), execution
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def machine_on(
 def local(
     dynamodb: Database, runs: Runs, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Fleet:
-    """On DynamoDB Local."""
+    """A state machine on DynamoDB Local."""
     return machine_on(dynamodb, runs, table_name, monkeypatch)
 
 
@@ -72,7 +72,7 @@ def local(
 def machine(
     strict: Database, runs: Runs, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Fleet:
-    """On the stand-in."""
+    """A state machine on the stand-in."""
     return machine_on(strict, runs, table_name, monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""Workers that are killed, late or poisoned; runs that go on."""
+"""Workers that are killed, late or fail, and runs that are resumed."""
 
 import json
 import threading
@@ -18,14 +18,14 @@ from tests.machine import WORKER, failed_now
 
 
 @pytest.mark.prove
-def test_a_worker_whose_time_is_over_hands_back_a_checkpoint_and_goes_on(
+def test_a_worker_whose_time_is_over_returns_a_checkpoint_and_continues(
     machine: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(working, "LEAST_MARGIN_SECONDS", 0.0)
     machine.remaining = 1.0
 
     def retried(*arguments):
-        # As the state machine does: this machine can be busy for a whole second.
+        # The state machine retries too. A test machine can be busy for a whole second.
         for _ in range(5):
             try:
                 return scan_segments(*arguments)
@@ -48,8 +48,8 @@ def test_time_to_work_ends_well_before_the_deadline() -> None:
     assert working_seconds(2) == 0
 
 
-def test_a_killed_worker_and_a_late_twin_change_nothing(machine: Fleet) -> None:
-    """Each first attempt goes on in the background while its retry works: both may commit."""
+def test_a_late_first_attempt_beside_its_retry_changes_nothing(machine: Fleet) -> None:
+    """Each first attempt continues in the background during its retry, and both may commit."""
     expected = machine.collections(SIZES, filling=2_000)
     late: list[threading.Thread] = []
 
@@ -64,19 +64,19 @@ def test_a_killed_worker_and_a_late_twin_change_nothing(machine: Fleet) -> None:
     assert names(machine, "run") == Counter(expected)
     for thread in late:
         thread.join()
-    # What the twins have written since is not named by any commit, nor by any list for readers.
+    # No commit and no list for readers names the parts that late attempts have written.
     machine.runs.store("run").replace("parts/g00000-s000009-ffffffffffff.jsonl.gz", b"late")
     assert names(machine, "run") == Counter(expected)
 
 
 @pytest.mark.prove
-def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
+def test_a_damaged_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     machine: Fleet,
 ) -> None:
     expected = machine.collections(SIZES)
-    given = {"table": machine.table, "segments": 128, "maxConcurrency": 2}
+    fields = {"table": machine.table, "segments": 128, "maxConcurrency": 2}
     execution = machine.execution("poisoned")
-    state = machine.plan(given, execution)
+    state = machine.plan(fields, execution)
     machine.runs.store("poisoned").create("commits/g00002-s000000.json", b"{")
     with pytest.raises(BrokenPromise, match=r"g00002-s000000\.json is damaged") as raised:
         machine.go_on(state, execution)
@@ -90,11 +90,11 @@ def test_a_poisoned_group_fails_the_run_with_its_cause_and_a_new_run_succeeds(
     assert failed.value.error == "BrokenPromise"
     assert "Group 2 failed. " in str(failed.value)
     assert "start a new run" in str(failed.value)
-    machine.start(given, name="new")
+    machine.start(fields, name="new")
     assert names(machine, "new") == Counter(expected)
 
 
-def test_a_failed_run_goes_on_with_resume_from_its_commits(machine: Fleet) -> None:
+def test_a_resume_of_a_failed_run_continues_from_its_commits(machine: Fleet) -> None:
     expected = machine.collections(SIZES, filling=1_000)
 
     def failing(state, *rest):
@@ -113,9 +113,9 @@ def test_a_failed_run_goes_on_with_resume_from_its_commits(machine: Fleet) -> No
     assert not machine.progress("begun")["finished"]
     machine.scan = scan_segments
     machine.invocations = 0
-    told = machine.run(resume="begun")
+    result = machine.run(resume="begun")
     assert machine.invocations == 1
-    assert told["run"] == "begun"
+    assert result["run"] == "begun"
     assert names(machine, "begun") == Counter(expected)
 
 
@@ -139,15 +139,15 @@ def test_a_redriven_execution_is_sent_back_to_the_groups(machine: Fleet) -> None
     enter(first, redrives=1)  # at once, or after days
     enter(first, redrives=1)  # its answer was lost: once more
     assert store.sizes("failures") == {}
-    again = failed_now(state, replace(execution, redrives=1))
+    second = failed_now(state, replace(execution, redrives=1))
     with pytest.raises(RunFailed):  # the redriven map has failed, within a second or not
-        enter(again, redrives=1)
-    enter(again, redrives=2)
-    with pytest.raises(RunFailed, match='"resume": "r"'):  # of a definition that notes no number
+        enter(second, redrives=1)
+    enter(second, redrives=2)
+    with pytest.raises(RunFailed, match='"resume": "r"'):  # a definition without CountRedrives
         enter(state, redrives=1)
 
 
-def test_an_error_of_aws_is_none_that_a_state_would_retry(machine: Fleet) -> None:
+def test_an_error_of_aws_fails_the_run_with_an_error_that_no_state_retries(machine: Fleet) -> None:
     machine.collections(SIZES)
     state, execution = machine.begin("r", segments=96)
     state["failure"] = {"Error": "Lambda.TooManyRequestsException", "Cause": "Rate exceeded"}
@@ -156,8 +156,8 @@ def test_an_error_of_aws_is_none_that_a_state_would_retry(machine: Fleet) -> Non
     assert failed.value.error == "RunFailed"
 
 
-def test_a_run_that_is_part_of_something_names_no_input_of_its_own(machine: Fleet) -> None:
-    """A walk over a key index cannot be resumed: what began it is started again."""
+def test_the_failure_of_a_run_that_cannot_be_resumed_advises_no_input(machine: Fleet) -> None:
+    """A walk over a key index cannot be resumed; the action that started it is repeated."""
     machine.collections(SIZES)
     state, execution = machine.begin("r", segments=96)
     state |= {"failure": {"Error": "GaveUp", "Cause": "Throttled for long."}, "again": None}
@@ -166,24 +166,18 @@ def test_a_run_that_is_part_of_something_names_no_input_of_its_own(machine: Flee
     assert failed.value.error == "GaveUp"
 
 
-def test_the_advised_input_goes_on_within_the_same_limits(local: Fleet) -> None:
+def test_the_advised_input_contains_the_limits_of_the_run(local: Fleet) -> None:
     local.create(**BY_DAY)
     local.fill(
         {"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)
     )
-    given = {"table": local.table, "index": "by-day", "maxConcurrency": 3, "maxReadRate": 900}
-    state = local.plan({**given, "maxReadUnits": 500}, local.execution("run"))
+    limits = {"maxConcurrency": 3, "maxReadRate": 900, "maxReadUnits": 500}
+    state, _ = local.begin(index="by-day", **limits)
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
     with pytest.raises(RunFailed) as failed:
         local.clean_up(state, local.execution("run"))
     advised = json.loads(str(failed.value).partition("start again with ")[2].rstrip("."))
-    assert advised == {
-        "table": local.table,
-        "resume": "run",
-        "maxConcurrency": 3,
-        "maxReadRate": 900,
-        "maxReadUnits": 500,
-    }
+    assert advised == {"table": local.table, "resume": "run", **limits}
     assert local.start(advised)["keys"] == 9
     with pytest.raises(RunConflict, match="lists the keys of index by-day, not of index other"):
         local.start({**advised, "index": "other"})
@@ -192,7 +186,7 @@ def test_the_advised_input_goes_on_within_the_same_limits(local: Fleet) -> None:
         local.clean_up(state, local.execution("run"))
 
 
-def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(machine: Fleet) -> None:
+def test_a_damaged_commit_is_reported(machine: Fleet) -> None:
     machine.collections(SIZES)
     state, execution = machine.begin("r", segments=64)
     machine.map(state)
@@ -202,7 +196,7 @@ def test_a_commit_that_is_harmed_is_told_and_not_a_key_error(machine: Fleet) -> 
     state["failure"] = {"Error": "BrokenPromise", "Cause": str(broken.value)}
     with pytest.raises(RunFailed, match="start a new run"):
         machine.clean_up(state, execution)
-    other = machine.object("runs/r/commits/g00000-s000000.json")
-    machine.runs.store("r").replace("commits/g00001-s000000.json", other)
+    foreign = machine.object("runs/r/commits/g00000-s000000.json")
+    machine.runs.store("r").replace("commits/g00001-s000000.json", foreign)
     with pytest.raises(BrokenPromise, match="it is the commit of another slice"):
         machine.finish(state, execution)

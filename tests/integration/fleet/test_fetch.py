@@ -1,4 +1,4 @@
-"""`keyhop runs fetch`: a run of a deployment becomes one of a directory, whatever its files say."""
+"""`keyhop runs fetch` copies a run of a deployment to a directory, and detects forged files."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from keyhop.storage.local import Directory
 from testing.databases import Database, keyhop
 from testing.marks import prove
 from tests.integration.fleet.conftest import SIZES, Fleet
-from tests.integration.fleet.test_logical import sharded, through
+from tests.integration.fleet.test_logical import sharded
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def run(machine: Fleet, keys: set[str]) -> Journal:
     return machine.runs.journal("run")
 
 
-def take(run: Journal, path: Path, stop: Event | None = None) -> dict[str, Any]:
+def copy(run: Journal, path: Path, stop: Event | None = None) -> dict[str, Any]:
     return copy_run(run, path, stop or Event(), lambda progress: None)
 
 
-def found(path: Path) -> Counter[str]:
-    """The keys of a run in a directory; it is checked to be whole."""
+def keys_in(path: Path) -> Counter[str]:
+    """Check that the run in a directory is complete, and return its keys."""
     journal = Journal(Directory(path))
     plan = journal.plan()
     assert plan is not None
@@ -59,21 +59,20 @@ def put(machine: Fleet, name: str, content: bytes) -> None:
 def test_the_directory_is_that_of_a_run_of_keyhop_keys(
     run: Journal, keys: set[str], strict: Database, table_name: str, tmp_path: Path
 ) -> None:
-    manifest = take(run, tmp_path / "keys")
-    assert found(tmp_path / "keys") == Counter(keys)
+    manifest = copy(run, tmp_path / "keys")
+    assert keys_in(tmp_path / "keys") == Counter(keys)
     names = {entry.name for entry in (tmp_path / "keys").iterdir() if entry.name[0] != "."}
     assert names == {"run.json", "manifest.json", "commits", "parts"}
     assert json.loads((tmp_path / "keys" / "manifest.json").read_bytes()) == manifest
-    # And the command takes it for one.
+    # The command accepts it as a finished run.
     place = ("--resume", str(tmp_path / "keys"), "--endpoint-url", strict.url)
     assert "finished" in keyhop("keys", table_name, *place).err
 
 
-def test_logical_keys_come_with_the_physical_ones(machine: Fleet, tmp_path: Path) -> None:
+def test_logical_keys_are_copied_too(machine: Fleet, tmp_path: Path) -> None:
     expected = sharded(machine.database, machine.table)
-    through(machine, {"table": machine.table, "logical": True})
-    remote = machine.runs.journal("run")
-    manifest = take(remote, tmp_path)
+    machine.run("run", logical=True)
+    manifest = copy(machine.runs.journal("run"), tmp_path)
     assert all((tmp_path / part["name"]).is_file() for part in manifest["parts"])
     local = Journal(Directory(tmp_path))
     plan = local.plan()
@@ -81,69 +80,75 @@ def test_logical_keys_come_with_the_physical_ones(machine: Fleet, tmp_path: Path
     assert Counter(key["pk"]["S"] for keys in listed(local, plan) for key in keys) == expected
 
 
-def test_what_broke_off_goes_on_and_takes_nothing_twice(
+def test_a_second_fetch_continues_a_stopped_one_and_copies_nothing_twice(
     run: Journal, keys: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop, asked = Event(), []
+    stop, requested = Event(), []
     content = Journal.content
 
-    def slow(journal: Journal, part: Any) -> Any:
+    def recorded_content(journal: Journal, part: Any) -> Any:
         if journal is run:
-            asked.append(part.name)
-            if len(asked) == 3:
+            requested.append(part.name)
+            if len(requested) == 3:
                 stop.set()
         return content(journal, part)
 
-    monkeypatch.setattr(Journal, "content", slow)
+    monkeypatch.setattr(Journal, "content", recorded_content)
     with pytest.raises(Stopped):
-        take(run, tmp_path, stop)
+        copy(run, tmp_path, stop)
     assert not (tmp_path / "manifest.json").exists()
-    here = {f"parts/{one.name}" for one in (tmp_path / "parts").iterdir() if one.stat().st_size}
-    asked.clear()
-    take(run, tmp_path)
-    assert found(tmp_path) == Counter(keys)
-    assert not here & set(asked)
-    asked.clear()
-    take(run, tmp_path)
-    assert asked == [], "all of it is there"
+    copied = {
+        f"parts/{file.name}" for file in (tmp_path / "parts").iterdir() if file.stat().st_size
+    }
+    requested.clear()
+    copy(run, tmp_path)
+    assert keys_in(tmp_path) == Counter(keys)
+    assert not copied & set(requested)
+    requested.clear()
+    copy(run, tmp_path)
+    assert requested == [], "the copy is complete"
 
 
 @pytest.mark.prove
-def test_a_part_that_was_harmed_here_is_taken_again_and_one_that_is_harmed_there_is_told(
+def test_a_damaged_local_part_is_copied_again_and_a_damaged_remote_part_is_refused(
     run: Journal, machine: Fleet, keys: set[str], tmp_path: Path
 ) -> None:
-    manifest = take(run, tmp_path)
+    manifest = copy(run, tmp_path)
     name = manifest["parts"][0]["name"]
     (tmp_path / name).write_bytes(b"x" * manifest["parts"][0]["size"])
-    take(run, tmp_path)
-    assert found(tmp_path) == Counter(keys)
+    copy(run, tmp_path)
+    assert keys_in(tmp_path) == Counter(keys)
     put(machine, name, b"x" * manifest["parts"][0]["size"])
     with pytest.raises(BrokenPromise, match="was changed after its commit"):
-        take(run, tmp_path / "another")
+        copy(run, tmp_path / "another")
     assert not (tmp_path / "another" / "manifest.json").exists()
     put(machine, name, b"")
     with pytest.raises(BrokenPromise, match="was changed after its commit"):
-        take(run, tmp_path / "yet-another")
+        copy(run, tmp_path / "yet-another")
 
 
 @pytest.mark.prove
-def test_a_directory_of_something_else_is_refused(
+def test_a_directory_with_other_files_is_refused(
     run: Journal, machine: Fleet, tmp_path: Path
 ) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
     with pytest.raises(RunConflict, match="holds other files"):
-        take(run, tmp_path / "photos")
+        copy(run, tmp_path / "photos")
     with pytest.raises(RunConflict, match="is a file"):
-        take(run, tmp_path / "photos" / "cat.jpg")
-    take(run, tmp_path / "run")
+        copy(run, tmp_path / "photos" / "cat.jpg")
+    copy(run, tmp_path / "run")
     machine.run("other")
     with pytest.raises(RunConflict, match="holds other files"):
-        take(machine.runs.journal("other"), tmp_path / "run")
-    assert [one.name for one in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
+        copy(machine.runs.journal("other"), tmp_path / "run")
+    assert [file.name for file in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
 
 
 EVIL = b"evil"
+
+
+def is_evil(file: Path) -> bool:
+    return file.is_file() and file.read_bytes() == EVIL
 
 
 @pytest.mark.parametrize(
@@ -160,7 +165,7 @@ EVIL = b"evil"
 def test_a_commit_that_names_another_file_is_refused_and_nothing_is_written(
     run: Journal, machine: Fleet, tmp_path: Path, name: str
 ) -> None:
-    """Whoever can write to the bucket could name any file, with its true SHA-256."""
+    """An attacker who can write to the bucket could name any file, with its true SHA-256."""
     commit = run.load("commits/g00000-s000000.json")
     commit["parts"] = [
         {"name": name, "size": 4, "sha256": hashlib.sha256(EVIL).hexdigest(), "header": 0}
@@ -171,8 +176,8 @@ def test_a_commit_that_names_another_file_is_refused_and_nothing_is_written(
         put(machine, name, EVIL)
     place = tmp_path / "a" / "b"
     with pytest.raises(BrokenPromise, match="which is not part of it"):
-        take(run, place)
-    assert not [one for one in tmp_path.rglob("*") if one.is_file() and one.read_bytes() == EVIL]
+        copy(run, place)
+    assert not any(map(is_evil, tmp_path.rglob("*")))
     assert not (place / "manifest.json").exists()
 
 
@@ -184,24 +189,24 @@ def test_a_manifest_that_names_another_file_is_refused(
     put(machine, "parts/stray", EVIL)
     put(machine, "manifest.json", json.dumps({**manifest, "parts": [stray]}).encode())
     with pytest.raises(BrokenPromise, match="'parts/stray', which is not part of it"):
-        take(run, tmp_path)
+        copy(run, tmp_path)
 
 
 @pytest.mark.prove
-def test_objects_with_other_names_among_the_commits_are_passed_over(
+def test_objects_with_other_names_among_the_commits_are_ignored(
     run: Journal, machine: Fleet, keys: set[str], tmp_path: Path
 ) -> None:
     for name in ("../../evil", "g1.json", "/x", "g00000-s000000.js"):
         machine.runs.s3.put_object(
             Bucket=machine.runs.bucket, Key=f"runs/run/commits/{name}", Body=EVIL
         )
-    take(run, tmp_path / "a" / "b")
-    assert found(tmp_path / "a" / "b") == Counter(keys)
-    assert not [one for one in tmp_path.rglob("*") if one.is_file() and one.read_bytes() == EVIL]
+    copy(run, tmp_path / "a" / "b")
+    assert keys_in(tmp_path / "a" / "b") == Counter(keys)
+    assert not any(map(is_evil, tmp_path.rglob("*")))
 
 
-class Nobody:
-    """Step Functions, which has forgotten all executions."""
+class ForgetfulStepFunctions:
+    """A Step Functions client that has forgotten all executions."""
 
     def describe_execution(self, executionArn: str) -> Any:  # noqa: N803
         raise ClientError({"Error": {"Code": "ExecutionDoesNotExist"}}, "DescribeExecution")
@@ -214,11 +219,11 @@ def options(run: str, directory: str, format_: str | None = None) -> Options:
 @pytest.fixture
 def stack(machine: Fleet) -> OpenStack:
     outputs = {"ResultsBucketName": machine.runs.bucket, "StateMachineArn": "arn:aws:states:::x"}
-    clients = {"s3": machine.runs.s3, "stepfunctions": Nobody()}
+    clients = {"s3": machine.runs.s3, "stepfunctions": ForgetfulStepFunctions()}
     return OpenStack("Keyhop", outputs, clients.__getitem__)
 
 
-def test_keys_are_printed_and_a_result_is_told(
+def test_the_command_prints_keys_or_a_summary(
     run: Journal, stack: OpenStack, keys: set[str], tmp_path: Path, capsysbinary: Any
 ) -> None:
     assert fetch_command(options("run", "-"), lambda: stack) == DONE
@@ -227,11 +232,11 @@ def test_keys_are_printed_and_a_result_is_told(
     printed = capsysbinary.readouterr().out.decode().splitlines()
     assert {json.loads(line)["pk"]["S"] for line in printed} == keys
     assert fetch_command(options("run", str(tmp_path), "json"), lambda: stack) == DONE
-    told = json.loads(capsysbinary.readouterr().out)
-    assert (told["run"], told["keys"]) == ("run", len(keys))
+    summary = json.loads(capsysbinary.readouterr().out)
+    assert (summary["run"], summary["keys"]) == ("run", len(keys))
 
 
-def test_a_run_that_is_not_finished_or_not_there_is_told(
+def test_an_unfinished_or_unknown_run_is_refused(
     machine: Fleet, stack: OpenStack, keys: set[str], tmp_path: Path
 ) -> None:
     machine.plan({"table": machine.table}, machine.execution("begun"))

@@ -1,4 +1,4 @@
-"""Read units a second, and in all, over a whole fleet."""
+"""Limits on the read units of a whole fleet: per second and in total."""
 
 import time
 from collections import Counter
@@ -17,15 +17,15 @@ from tests.integration.fleet.conftest import SIZES, Fleet, Scans, names, units
 def test_a_budget_of_units_holds_over_all_groups_and_leftovers_are_shared_out_again(
     machine: Fleet, charged: Scans
 ) -> None:
-    """Groups of very different cost: one share each would be too little for the dear ones."""
+    """The groups differ in cost, so equal shares would be too small for the expensive ones."""
     expected = machine.collections([1] * 400, filling=3_500)
-    given = {"table": machine.table, "segments": 96, "maxConcurrency": 3}
-    whole = machine.start(given, name="whole")["read_units"]
+    fields = {"table": machine.table, "segments": 96, "maxConcurrency": 3}
+    limit = 1.15 * machine.start(fields, name="whole")["read_units"]
     before = units(charged)
-    told = machine.start({**given, "maxReadUnits": whole * 1.15}, name="capped")
+    capped = machine.start({**fields, "maxReadUnits": limit}, name="capped")
     assert names(machine, "capped") == Counter(expected)
-    assert units(charged) - before <= whole * 1.15
-    assert told["read_units"] <= whole * 1.15
+    assert units(charged) - before <= limit
+    assert capped["read_units"] <= limit
 
 
 @pytest.mark.prove
@@ -33,9 +33,9 @@ def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes
     machine: Fleet, charged: Scans
 ) -> None:
     expected = machine.collections([1] * 400, filling=3_500)
-    given = {"table": machine.table, "segments": 96, "maxConcurrency": 3}
+    fields = {"table": machine.table, "segments": 96, "maxConcurrency": 3}
     with pytest.raises(BudgetSpent, match="does not pay for the next pages"):
-        machine.start({**given, "maxReadUnits": 80}, name="run")
+        machine.start({**fields, "maxReadUnits": 80}, name="run")
     assert units(charged) <= 80
     manifest = machine.progress("run")
     assert not manifest["finished"]
@@ -49,12 +49,12 @@ def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes
 
 
 def test_a_rate_holds_over_all_workers_together(machine: Fleet, charged: Scans) -> None:
-    """As the service would measure it: units of the answers that it sent, by its own clock."""
+    """The rate is measured as the service measures it: units of its answers, by its clock."""
     machine.collections([1] * 300, filling=3_000)
     rate = 60.0
-    given = {"table": machine.table, "segments": 96, "maxConcurrency": 3, "maxReadRate": rate}
+    fields = {"table": machine.table, "segments": 96, "maxConcurrency": 3, "maxReadRate": rate}
     execution = machine.execution("run")
-    state = machine.plan(given, execution)
+    state = machine.plan(fields, execution)
     charged.clear()
     began = time.monotonic()
     machine.go_on(state, execution)
@@ -65,34 +65,32 @@ def test_a_rate_holds_over_all_workers_together(machine: Fleet, charged: Scans) 
     assert total / rate <= charged[-1][0] - began
 
 
-def test_no_more_workers_are_asked_for_than_the_rate_or_the_deployment_can_serve(
-    machine: Fleet,
-) -> None:
+def test_the_rate_and_the_deployment_limit_the_number_of_workers(machine: Fleet) -> None:
     machine.collections(SIZES)
-    given = {"table": machine.table, "segments": 960, "maxConcurrency": 25}
-    assert machine.plan(given, machine.execution())["maxConcurrency"] == 25
-    slow = {**given, "maxReadRate": 40}
+    fields = {"table": machine.table, "segments": 960, "maxConcurrency": 25}
+    assert machine.plan(fields, machine.execution())["maxConcurrency"] == 25
+    slow = {**fields, "maxReadRate": 40}
     assert machine.plan(slow, machine.execution())["maxConcurrency"] == 10
     machine.most_workers = 7
-    assert machine.plan(given, machine.execution())["maxConcurrency"] == 7
-    assert machine.start({**given, "dryRun": True})["workers"] <= 7
+    assert machine.plan(fields, machine.execution())["maxConcurrency"] == 7
+    assert machine.start({**fields, "dryRun": True})["workers"] <= 7
 
 
-def test_a_plan_reads_a_sample_however_much_a_run_may_read(machine: Fleet, charged: Scans) -> None:
+def test_a_plan_reads_a_sample_whatever_maxreadunits_is(machine: Fleet, charged: Scans) -> None:
     machine.collections([1] * 2_000, filling=3_000)
     machine.run(dryRun=True, maxReadUnits=1e9)
     assert units(charged) <= 60
 
 
 @pytest.mark.prove
-def test_a_share_that_pays_for_no_page_is_told(
+def test_a_worker_whose_share_pays_for_no_page_fails(
     machine: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody has raised the map's concurrency until nothing is left for each."""
+    """The map's concurrency was raised so far that each worker's share is too small."""
     machine.collections([1] * 50, filling=300_000)
-    given = {"table": machine.table, "segments": 32, "maxReadRate": 10}
-    state = machine.plan(given, machine.execution())
-    machine.levels.told = 1_000
+    fields = {"table": machine.table, "segments": 32, "maxReadRate": 10}
+    state = machine.plan(fields, machine.execution())
+    machine.levels.max_concurrency = 1_000
     monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 1.0)
     item = {"group": 0, "mayRead": None}
     with pytest.raises(NoProgress, match="raise maxReadRate, or lower the map's concurrency"):
@@ -103,10 +101,10 @@ def test_a_rate_holds_while_step_functions_does_not_answer(
     machine: Fleet, charged: Scans, monkeypatch
 ) -> None:
     machine.collections(SIZES)
-    given = {"table": machine.table, "segments": 32, "maxReadRate": 10}
-    state = machine.plan(given, machine.execution())
+    fields = {"table": machine.table, "segments": 32, "maxReadRate": 10}
+    state = machine.plan(fields, machine.execution())
     charged.clear()
-    machine.levels.told = None
+    machine.levels.max_concurrency = None
     monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 0.3)
     item = {"group": 0, "mayRead": None}
     with pytest.raises(GaveUp, match="did not report how many workers"):
@@ -114,7 +112,7 @@ def test_a_rate_holds_while_step_functions_does_not_answer(
     assert charged == []
 
 
-def test_a_worker_that_must_wait_for_others_hands_back(
+def test_a_worker_that_must_wait_for_others_returns(
     machine: Fleet, charged: Scans, monkeypatch
 ) -> None:
     machine.collections(SIZES)
@@ -122,10 +120,10 @@ def test_a_worker_that_must_wait_for_others_hands_back(
         {"table": machine.table, "segments": 32, "maxReadRate": 10}, machine.execution()
     )
     charged.clear()
-    machine.levels.told = 8
+    machine.levels.max_concurrency = 8
     journal, _ = machine.runs.open_run(state["run"])
     levels = machine.levels_of(state["execution"], state["groups"]["map"], journal.store)
-    for slot in range(-1, 3):  # the others have heard of two only
+    for slot in range(-1, 3):  # the other workers noted a concurrency of two
         levels.note(int(time.time() // SLOT_SECONDS) + slot, 2)
     monkeypatch.setattr(fleet, "working_seconds", lambda remaining: 0.3)
     selected = {
@@ -135,8 +133,8 @@ def test_a_worker_that_must_wait_for_others_hands_back(
         "maxReadRate": 10,
         "item": {"group": 0, "mayRead": None},
     }
-    worked = scan_segments(selected, *machine.scan_arguments())
-    assert worked == {"done": False, "keys": 0, "commits": 0}
+    checkpoint = scan_segments(selected, *machine.scan_arguments())
+    assert checkpoint == {"done": False, "keys": 0, "commits": 0}
     assert charged == []
 
 
@@ -145,17 +143,17 @@ def test_a_worker_that_must_wait_for_others_hands_back(
 def test_a_budget_holds_with_large_items_and_many_groups(
     machine: Fleet, stand_in: StandIn, charged: Scans, described: bool
 ) -> None:
-    """Each group's first page may be one item of many blocks, which nobody has foreseen."""
+    """The first page of a group may be one item of many blocks, which no estimate foresees."""
     machine.collections([1] * 80, filling=300_000)
     if not described:
         stand_in.service.tables[machine.table].reported = (0, 0)
-    given = {"table": machine.table, "segments": 1_600, "maxConcurrency": 4, "maxReadUnits": 900}
+    fields = {"table": machine.table, "segments": 1_600, "maxConcurrency": 4, "maxReadUnits": 900}
     with pytest.raises(BudgetSpent):
-        machine.start(given, name="run")
+        machine.start(fields, name="run")
     assert 600 <= units(charged) <= 940  # the last page may be larger than thought
 
 
-def test_a_run_whose_first_look_cannot_be_paid_is_not_begun(machine: Fleet) -> None:
+def test_a_run_whose_budget_is_too_small_for_the_sample_does_not_start(machine: Fleet) -> None:
     machine.collections([5] * 2_000, filling=300)
     with pytest.raises(BudgetSpent, match="start again, under another name, with more"):
         machine.run("poor", maxReadUnits=2)
@@ -163,10 +161,10 @@ def test_a_run_whose_first_look_cannot_be_paid_is_not_begun(machine: Fleet) -> N
         machine.run(resume="poor")
 
 
-def test_a_first_look_does_not_outlast_the_function_under_a_low_rate(
+def test_a_sample_ends_before_the_function_does_under_a_low_rate(
     machine: Fleet, charged: Scans, monkeypatch
 ) -> None:
-    """A table of few items is read to its end at once, but here each of them is huge."""
+    """The plan reads a small table completely, but not if its items are huge."""
     monkeypatch.setattr(fleet, "LOOK_SECONDS", 0.2)
     expected = machine.collections([1] * 60, filling=300_000)
     state, execution = machine.begin(maxReadRate=1_000)

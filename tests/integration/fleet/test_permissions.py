@@ -1,6 +1,6 @@
-"""What each state asks of S3, held against the roles of the template: the emulators have no IAM.
+"""The roles of the template allow every request of the states to S3.
 
-S3 is moto's, so that each is asked by boto3's client.
+The emulators have no IAM. S3 is moto's, so that boto3's client sends the requests.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ ACTIONS = {"ListObjectsV2": "ListBucket"}
 
 
 class Guard:
-    """Stands before S3, and asks the role of the state that is at work."""
+    """A check of each request to S3 against the role of the current state."""
 
     def __init__(self, s3: Any, template: Deployed) -> None:
         self.template = template
         self.owner = ""
-        self.asked: set[tuple[str, str]] = set()
-        s3.meta.events.register("provide-client-params.s3.*", self._ask)
+        self.checked: set[tuple[str, str]] = set()
+        s3.meta.events.register("provide-client-params.s3.*", self._check)
 
     @contextmanager
     def state(self, name: str) -> Iterator[None]:
@@ -35,11 +35,11 @@ class Guard:
         yield
         self.owner = ""
 
-    def _ask(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+    def _check(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         if not self.owner:
             return
         action = f"s3:{ACTIONS.get(model.name, model.name)}"
-        self.asked.add((self.owner, action))
+        self.checked.add((self.owner, action))
         if action == "s3:ListBucket":
             assert self.template.allows(self.owner, action, BUCKET_ARN, s3__prefix=params["Prefix"])
             return
@@ -62,22 +62,20 @@ def guard(machine: Fleet) -> Guard:
     return Guard(machine.runs.s3, deployed(stack_of(CONTEXTS["plain"])))
 
 
-def test_no_state_asks_for_more_than_its_role_allows(machine: Fleet, guard: Guard) -> None:
+def test_the_roles_allow_all_requests_of_the_states(machine: Fleet, guard: Guard) -> None:
     machine.collections(SIZES)
-    execution = machine.execution("run")
-    given = {"table": machine.table, "segments": 96, "verifyShare": 1, "maxReadRate": 4_000}
     with guard.state("PlanRun"):
         machine.run(dryRun=True)
-        state = machine.plan(given, execution)
+        state, execution = machine.begin(segments=96, verifyShare=1, maxReadRate=4_000)
     with guard.state("ScanSegments"):
         machine.map(state)
     machine.runs.store("run").replace("parts/g00000-s000009-ffffffffffff.jsonl.gz", b"late")
     with guard.state("FinishRun"):
         state = machine.finish(state, execution)
-    assert ("FinishRun", "s3:DeleteObject") in guard.asked
+    assert ("FinishRun", "s3:DeleteObject") in guard.checked
     with guard.state("VerifyRun"):
         state = machine.verify(state)
-    assert ("VerifyRun", "s3:PutObject") in guard.asked
+    assert ("VerifyRun", "s3:PutObject") in guard.checked
     state["failure"] = {"Error": "GaveUp", "Cause": "throttled"}
     with guard.state("CleanUp"), pytest.raises(RunFailed):
         machine.clean_up(state, execution)
@@ -85,13 +83,13 @@ def test_no_state_asks_for_more_than_its_role_allows(machine: Fleet, guard: Guar
         machine.plan({"table": machine.table, "resume": "run", "verifyShare": 0.5}, execution)
 
 
-def test_nor_do_states_of_runs_that_fail(machine: Fleet, guard: Guard) -> None:
+def test_the_roles_allow_all_requests_of_the_states_of_failed_runs(
+    machine: Fleet, guard: Guard
+) -> None:
     machine.create(sort=None)
     machine.fill({"pk": {"S": f"k{n}"}} for n in range(300))
-    execution = machine.execution("run")
-    given = {"table": machine.table, "segments": 64, "verifyShare": 1, "maxReadUnits": 20}
     with guard.state("PlanRun"):
-        state = machine.plan(given, execution)
+        state, execution = machine.begin(segments=64, verifyShare=1, maxReadUnits=20)
     with guard.state("ScanSegments"):
         machine.map(state)
     with guard.state("FinishRun"), pytest.raises(BudgetSpent):
@@ -101,9 +99,8 @@ def test_nor_do_states_of_runs_that_fail(machine: Fleet, guard: Guard) -> None:
         machine.clean_up(state, execution)
     machine.run(resume="run")
     machine.fill([{"pk": {"S": "late"}}])
-    again = machine.execution("again")
-    state = machine.plan({"table": machine.table, "resume": "run", "verifyShare": 1}, again)
-    state = machine.finish(state, again)
+    state, execution = machine.begin("again", resume="run", verifyShare=1)
+    state = machine.finish(state, execution)
     with guard.state("VerifyRun"), pytest.raises(KeysMissing):
         machine.verify(state)
-    assert {owner for owner, _ in guard.asked} >= {"PlanRun", "ScanSegments", "FinishRun"}
+    assert {owner for owner, _ in guard.checked} >= {"PlanRun", "ScanSegments", "FinishRun"}

@@ -1,11 +1,11 @@
-"""`keyhop keys --remote`: a deployment does the work; its keys are printed or copied on request."""
+"""`keyhop keys --remote` starts a run of a deployment, and prints or copies its keys on request."""
 
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -26,10 +26,10 @@ def states(machine: Machine) -> StepFunctions:
 
 
 @pytest.fixture(autouse=True)
-def asked_for(
+def opened_stacks(
     machine: Machine, states: StepFunctions, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[list[str]]:
-    """The names of stacks that were asked for."""
+) -> list[str]:
+    """The names of the stacks that a command has opened."""
     names: list[str] = []
 
     def open_stack(name: str, endpoint: Any) -> Any:
@@ -44,31 +44,29 @@ def remotely(table: str, *more: str) -> Result:
     return keyhop("keys", table, "--remote", *more)
 
 
-def test_without_waiting_it_prints_the_name_of_the_run(
-    states: StepFunctions, keys: set[str], table_name: str, asked_for: list[str]
+def test_without_follow_the_command_prints_the_name_of_the_run(
+    states: StepFunctions, keys: set[str], table_name: str, opened_stacks: list[str]
 ) -> None:
     started = remotely(table_name, "--max-read-rate", "500")
     (name,) = started.lines
-    assert (started.status, asked_for) == (0, ["Keyhop"])
+    assert (started.status, opened_stacks) == (0, ["Keyhop"])
     assert f"To follow it: keyhop runs show {name} --follow\n" in started.err
     assert states.inputs == [{"table": table_name, "maxReadRate": 500.0}]
-    shown = keyhop("runs", "show", name, "--follow")
-    assert (shown.status, f"  keys      {len(keys)}" in shown.lines) == (0, True)
+    followed = keyhop("runs", "show", name, "--follow")
+    assert (followed.status, f"  keys      {len(keys)}" in followed.lines) == (0, True)
 
 
 def test_the_stack_is_that_of_the_flag_or_of_the_setting(
-    table_name: str, keys: set[str], asked_for: list[str], monkeypatch: pytest.MonkeyPatch
+    table_name: str, keys: set[str], opened_stacks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = remotely(table_name, "--stack", "Mine")
     assert "--follow --stack Mine" in named.err
     monkeypatch.setenv("KEYHOP_STACK", "Ours")
     assert "settings: stack from KEYHOP_STACK" in remotely(table_name).err
-    assert asked_for == ["Mine", "Ours"]
+    assert opened_stacks == ["Mine", "Ours"]
 
 
-def test_with_follow_the_keys_are_printed_as_keys_prints_them(
-    keys: set[str], table_name: str
-) -> None:
+def test_with_follow_the_keys_are_printed(keys: set[str], table_name: str) -> None:
     followed = remotely(table_name, "--follow", "--name", "first")
     assert (followed.status, Counter(followed.lines)) == (0, Counter(keys))
     assert "first: EnumerateKeys of" in followed.err
@@ -84,41 +82,40 @@ def test_with_output_the_keys_are_copied(
     fetched = remotely(table_name, "--output", where)
     assert (fetched.status, fetched.out) == (0, b"")
     assert json.loads((tmp_path / "keys" / "manifest.json").read_bytes())["keys"] == len(keys)
-    again = remotely(table_name, "--output", where)
-    assert (again.status, "holds other files" in again.err, len(states.inputs)) == (2, True, 1)
+    refused = remotely(table_name, "--output", where)
+    assert (refused.status, "holds other files" in refused.err, len(states.inputs)) == (2, True, 1)
 
 
-def test_a_plan_is_waited_for(keys: set[str], table_name: str) -> None:
+def test_the_command_waits_for_a_plan(keys: set[str], table_name: str) -> None:
     planned = remotely(table_name, "--dry-run")
     assert planned.status == 0
     assert "distinct partition keys (95% interval" in planned.lines[0]
     assert remotely(table_name, "--dry-run", "-o", "x").status == 2
 
 
-def test_missing_keys_of_a_check_are_told_after_the_keys(
+def test_missing_keys_of_a_check_are_reported_after_the_keys(
     states: StepFunctions, keys: set[str], table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     describe = states.describe_execution
 
-    def checked(**given: Any) -> dict[str, Any]:
-        told = describe(**given)
-        if told["status"] == "SUCCEEDED":
-            told |= {"status": "FAILED", "error": "KeysMissing", "cause": "one is missing"}
-        return told
+    def failing_check(**parameters: Any) -> dict[str, Any]:
+        execution = describe(**parameters)
+        if execution["status"] == "SUCCEEDED":
+            execution |= {"status": "FAILED", "error": "KeysMissing", "cause": "one is missing"}
+        return execution
 
-    monkeypatch.setattr(states, "describe_execution", checked)
+    monkeypatch.setattr(states, "describe_execution", failing_check)
     ended = remotely(table_name, "--follow", "--verify", "0.5")
     assert (ended.status, Counter(ended.lines)) == (3, Counter(keys))
     assert "KeysMissing: one is missing" in ended.err
 
 
-def test_ctrl_c_says_that_the_run_goes_on_and_how_to_stop_it(
+def test_ctrl_c_does_not_stop_the_run_and_prints_how_to_stop_it(
     states: StepFunctions, keys: set[str], table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    describe = states.describe_execution
-    monkeypatch.setattr(states, "describe_execution", _interrupted)
-    ended = remotely(table_name, "--output", "keys", "--name", "first")
-    monkeypatch.setattr(states, "describe_execution", describe)
+    with monkeypatch.context() as patch:
+        patch.setattr(states, "describe_execution", Mock(side_effect=KeyboardInterrupt))
+        ended = remotely(table_name, "--output", "keys", "--name", "first")
     assert (ended.status, ended.out) == (130, b"")
     assert "The run goes on without you." in ended.err
     assert "at the end: keyhop runs fetch first keys. To stop it: keyhop runs stop first\n" in (
@@ -129,11 +126,7 @@ def test_ctrl_c_says_that_the_run_goes_on_and_how_to_stop_it(
     assert "first: EnumerateKeys of" in stopped.lines[0]
 
 
-def _interrupted(**_: Any) -> Any:
-    raise KeyboardInterrupt
-
-
-def test_a_run_that_was_stopped_goes_on_by_the_command_that_is_shown(
+def test_a_stopped_run_continues_with_the_printed_command(
     states: StepFunctions, keys: set[str], table_name: str
 ) -> None:
     remotely(table_name, "--name", "first", "--segments", "96")

@@ -1,4 +1,4 @@
-"""The result of a run: keys, parts, manifest."""
+"""The result of a run: its keys, parts and manifest."""
 
 import gzip
 import json
@@ -13,19 +13,19 @@ from tests.machine import MOST_STATE_BYTES
 
 def test_all_keys_of_a_table_in_many_groups(local: Fleet) -> None:
     expected = local.collections(SIZES, filling=300)
-    told = local.run("first", segments=200, maxConcurrency=4)
+    result = local.run("first", segments=200, maxConcurrency=4)
     assert names(local, "first") == Counter(expected)
     manifest = local.manifest("first")
     assert manifest["finished"]
     assert manifest["groups"] == 7
-    assert manifest["keys"] == told["keys"] == len(expected)
+    assert manifest["keys"] == result["keys"] == len(expected)
     assert manifest["segments"]["ended"] == 200
     assert sum(manifest["segments"]["keys"]) == len(expected)
     assert manifest["segments"]["skew"] >= 1
     assert manifest["cost"]["total"] > manifest["cost"]["dynamodb"] > 0
-    assert told["manifest"] == "s3://results/runs/first/manifest.json"
-    assert told["parts"] == "s3://results/runs/first/parts.json"
-    assert "keys" not in told["segments"]
+    assert result["manifest"] == "s3://results/runs/first/manifest.json"
+    assert result["parts"] == "s3://results/runs/first/parts.json"
+    assert "keys" not in result["segments"]
 
 
 @pytest.mark.parametrize("type_", ["S", "N", "B"])
@@ -62,33 +62,33 @@ def test_an_empty_table_and_a_table_without_a_sort_key(local: Fleet) -> None:
     local.create(sort=None)
     assert local.run("empty")["keys"] == 0
     local.fill({"pk": {"S": f"k{n}"}} for n in range(500))
-    told = local.run("full", segments=40, maxConcurrency=3)
-    assert (told["keys"], told["method"]) == (500, "scan")
+    result = local.run("full", segments=40, maxConcurrency=3)
+    assert (result["keys"], result["method"]) == (500, "scan")
 
 
-def test_an_index_is_read_by_one_group_and_gives_no_key_twice(local: Fleet) -> None:
+def test_an_index_is_read_by_one_group_which_lists_each_key_once(local: Fleet) -> None:
     local.create(**BY_DAY)
     local.fill(
         {"pk": {"S": f"k{n}"}, "sk": {"S": "1"}, "day": {"S": f"d{n % 9}"}} for n in range(300)
     )
-    told = local.run("run", index="by-day", segments=50, maxConcurrency=9)
+    result = local.run("run", index="by-day", segments=50, maxConcurrency=9)
     assert Counter(key["day"]["S"] for key in local.keys("run")) == Counter(
         f"d{n}" for n in range(9)
     )
-    assert told["index"] == "by-day"
+    assert result["index"] == "by-day"
 
 
-def test_a_dry_run_reads_a_sample_and_begins_nothing(local: Fleet) -> None:
+def test_a_dry_run_reads_a_sample_and_starts_no_run(local: Fleet) -> None:
     local.collections([3] * 400, filling=500)
-    told = local.run("plan", dryRun=True, maxReadUnits=40)
-    assert told["spent"]["read_units"] <= 40
-    assert told["keys"]["low"] / 1.5 <= 400 <= told["keys"]["high"] * 1.5
-    assert told["cost"]["total"] > 0
+    estimate = local.run("plan", dryRun=True, maxReadUnits=40)
+    assert estimate["spent"]["read_units"] <= 40
+    assert estimate["keys"]["low"] / 1.5 <= 400 <= estimate["keys"]["high"] * 1.5
+    assert estimate["cost"]["total"] > 0
     assert local.runs.journal("plan").plan() is None
 
 
 def test_a_million_segments_go_through_s3_and_leave_the_state_small(machine: Fleet) -> None:
-    """passed_on asserts the limit of 256 KiB; as an array the groups would be beyond it."""
+    """An array of the groups would exceed the limit of 256 KiB, which passed_on asserts."""
     machine.collections([1] * 10)
     sizes = {}
     for segments in (64, 1_000_000):

@@ -1,4 +1,4 @@
-"""A sample of a table's data by several workers, and the second look at its largest collections."""
+"""Samples of a table by several workers, and second looks at its largest collections."""
 
 from functools import partial
 
@@ -48,11 +48,11 @@ def test_several_workers_sample_within_one_budget(machine: Fleet, charged: Scans
     assert facts.keys is not None
     assert 0.8 * facts.keys.low <= len(SIZES) <= 1.2 * facts.keys.high
     connection = machine.deployment.connect(machine.table, CONNECTIONS)
-    again = look_again(connection, journal)
-    assert again.biased == ("GSI by-day",)
-    largest = again.top[0]
+    second_look = look_again(connection, journal)
+    assert second_look.biased == ("GSI by-day",)
+    largest = second_look.top[0]
     assert 0.7 * largest.items.low <= SIZES[0] <= 1.3 * largest.items.high
-    assert units(charged) <= again.rru <= 200 + 1
+    assert units(charged) <= second_look.rru <= 200 + 1
 
 
 def test_the_place_of_the_largest_key_is_found_if_units_remain(machine: Fleet) -> None:

@@ -1,4 +1,4 @@
-"""The command on the key index of a table, beside a deployment whose services are fake."""
+"""The command `keyhop index` for a table, with a deployment whose services are fake."""
 
 import json
 from collections import Counter
@@ -21,11 +21,11 @@ SORT_KEYS: dict[str, list[Any]] = {
 }
 STACK = ("--stack", "Keyhop")
 STALE = ("--method", "index", "--accept", "stale-index")
-"""Where no keeper follows the table."""
+"""Options that read an index without a keeper."""
 
 
 class Index(OnTable):
-    """`keyhop index` and `keyhop keys` on a table."""
+    """The commands `keyhop index` and `keyhop keys` for one table."""
 
     def __init__(self, database: Database, table: str) -> None:
         self.database, self.table = database, table
@@ -37,19 +37,21 @@ class Index(OnTable):
     def built(self, *more: str) -> None:
         assert self("build", *more).status == 0
 
-    def kept(self, lambdas: FakeLambda, sizes: Sequence[int], filling: int = 0) -> None:
-        """A table of collections with so many items each, its keeper and its index."""
+    def create_with_keeper(
+        self, lambdas: FakeLambda, sizes: Sequence[int], filling: int = 0
+    ) -> None:
+        """Create a table with collections of these sizes, its keeper and its index."""
         self.collections(sizes, filling)
         self.attach(lambdas)
         self.built(*STACK)
 
-    def refuses(self, says: str, action: str, *more: str) -> None:
-        """Assert that the command ends with status 2, and says why."""
+    def refuses(self, message: str, action: str, *more: str) -> None:
+        """Assert that the command fails with status 2 and this message."""
         refused = self(action, *more)
-        assert (refused.status, says in refused.err) == (2, True), refused.err
+        assert (refused.status, message in refused.err) == (2, True), refused.err
 
     def report(self, action: str, *more: str) -> Any:
-        """Return its status, and what it reports."""
+        """Run an action, and return its status and its report."""
         result = self(action, "--format", "typed-json", *more)
         return result.status, json.loads(result.out)
 
@@ -58,15 +60,15 @@ class Index(OnTable):
         return result, {json.dumps(key, default=repr, sort_keys=True) for key in result.keys}
 
     def attach(self, lambdas: FakeLambda) -> None:
-        """A keeper follows the table."""
+        """Let a keeper follow the table."""
         self.update(**STREAM)
         queue = {"DestinationConfig": {"OnFailure": {"Destination": QUEUE}}}
         stream = self.described()["LatestStreamArn"]
         lambdas.create_event_source_mapping(EventSourceArn=stream, **queue)
 
 
-def filled(index: Index, type_: str, keys: int = 60) -> None:
-    """Collections of 1 to 4 items, some of which sort before the sentinel."""
+def fill_table(index: Index, type_: str, keys: int = 60) -> None:
+    """Create a table with collections of 1 to 4 items, some of which sort before the sentinel."""
     index.create(("pk", type_), ("sk", type_))
     sorts = SORT_KEYS[type_]
     index.fill(
@@ -79,7 +81,7 @@ def filled(index: Index, type_: str, keys: int = 60) -> None:
 
 
 class Stacks:
-    """CloudFormation, which knows one stack, and does not list them."""
+    """A CloudFormation client that describes one stack, and may not list stacks."""
 
     meta = SimpleNamespace(region_name="us-east-1")
 
@@ -96,10 +98,10 @@ class Stacks:
 
 
 def failing_after(times: int, call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
-    left = iter(range(times))
+    remaining = iter(range(times))
 
     def counted(*arguments: Any) -> Any:
-        if next(left, None) is None:
+        if next(remaining, None) is None:
             raise error
         return call(*arguments)
 
@@ -107,6 +109,6 @@ def failing_after(times: int, call: Callable[..., Any], error: Exception) -> Cal
 
 
 def listed(walk: Path) -> Counter[str]:
-    """The collections in the parts of a walk."""
+    """Return the collections in the parts of a walk."""
     parts = (walk / "parts").iterdir()
     return Counter(key for part in parts for key in part.read_text().splitlines())

@@ -7,8 +7,7 @@ import pytest
 from keyhop.dynamodb.client import aws_client
 from keyhop.dynamodb.endpoint import Endpoint
 from keyhop.jobs.runs import Runs
-from keyhop.public import deployment
-from keyhop.public import tables as of_the_library
+from keyhop.public import deployment, tables
 from keyhop.streams.event_source import Watch
 
 from testing.databases import Database
@@ -35,7 +34,7 @@ def index(dynamodb: Database, table_name: str) -> Index:
 
 @pytest.fixture
 def lambdas(s3: MemoryS3, monkeypatch: pytest.MonkeyPatch) -> FakeLambda:
-    """The mappings of a deployment, whose stack is called Keyhop."""
+    """The event source mappings of a deployment with the stack Keyhop."""
     fake = FakeLambda()
     monkeypatch.setattr(Watch, "from_here", lambda endpoint: watch_of(fake))
     clients = {"cloudformation": Stacks(), "s3": s3}
@@ -43,7 +42,7 @@ def lambdas(s3: MemoryS3, monkeypatch: pytest.MonkeyPatch) -> FakeLambda:
     def client_of(service: str, endpoint: Endpoint) -> Any:
         return clients.get(service) or aws_client(service, endpoint)
 
-    for module in (of_the_library, deployment):
+    for module in (tables, deployment):
         monkeypatch.setattr(module, "aws_client", client_of)
     return fake
 

@@ -1,4 +1,4 @@
-"""The state machines of the key index, walked in this process, over a table and fake services."""
+"""The state machines of the key index, run in this process with a table and fake services."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ BUCKET = "results"
 class Machines(OnTable):
     """BuildKeyIndex, VerifyKeyIndex and RemoveKeyIndex around the machine EnumerateKeys.
 
-    database: has its table, where the methods that look at the table are used.
+    The methods that read the table need `database`.
     """
 
     machine: Machine
@@ -57,83 +57,85 @@ class Machines(OnTable):
         return self.machine.indexes.registry(self.looked_up())
 
     def built(self, sizes: Sequence[int]) -> set[str]:
-        """A table of collections with so many items each, and its index; returns its keys."""
+        """Create a table with collections of these sizes and its index, and return its keys."""
         keys = self.collections(sizes)
         self.build()
         return keys
 
-    def build(self, **given: Any) -> dict[str, Any]:
-        return self.start("build", {"table": self.table, "graceSeconds": 0, **given})
+    def build(self, **fields: Any) -> dict[str, Any]:
+        return self.start("build", {"table": self.table, "graceSeconds": 0, **fields})
 
-    def verify(self, **given: Any) -> dict[str, Any]:
-        return self.start("verify", {"table": self.table, "graceSeconds": 0, **given})
+    def verify(self, **fields: Any) -> dict[str, Any]:
+        return self.start("verify", {"table": self.table, "graceSeconds": 0, **fields})
 
-    def remove(self, **given: Any) -> dict[str, Any]:
-        return self.start("remove", {"table": self.table, **given})
+    def remove(self, **fields: Any) -> dict[str, Any]:
+        return self.start("remove", {"table": self.table, **fields})
 
     def prepared_removal(self, execution: ExecutionContext) -> dict[str, Any]:
-        """The state of a removal, from its first step to the walk that deletes the sentinels."""
+        """Run a removal up to the walk that deletes the sentinels, and return its state."""
         state: dict[str, Any] = {"next": "wait"}
         while state["next"] == "wait":
             state = self.step("remove", "prepare", {"table": self.table}, execution, {})
         return state
 
-    def read(self, **given: Any) -> dict[str, Any]:
-        """The output of EnumerateKeys."""
-        return self.machine.start({"table": self.table, **given})
+    def read(self, **fields: Any) -> dict[str, Any]:
+        """Run EnumerateKeys, and return its output."""
+        return self.machine.start({"table": self.table, **fields})
 
     def keys(self, read: dict[str, Any]) -> Counter[str]:
         return Counter(key["pk"]["S"] for key in self.machine.keys(read["run"]))
 
     def reason(self, read: dict[str, Any]) -> str:
-        """Why the keys were read as they were."""
+        """Return the run's reason for its method."""
         return str(self.machine.runs.open_run(read["run"])[1].reason)
 
     def is_alive(self, lease: Lease, age: float) -> bool:
         return lease.holder in self.running
 
-    def start(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
+    def start(self, action: str, execution_input: dict[str, Any]) -> dict[str, Any]:
         execution = self.machine.execution()
         self.running.add(execution.id)
         name = f"{action.capitalize()}KeyIndex"
         try:
-            return dict(watched(name, lambda: self.run(action, given, execution), given))
+            return dict(
+                watched(name, lambda: self.run(action, execution_input, execution), execution_input)
+            )
         finally:
             self.running.remove(execution.id)
 
     def run(
-        self, action: str, given: dict[str, Any], execution: ExecutionContext
+        self, action: str, execution_input: dict[str, Any], execution: ExecutionContext
     ) -> dict[str, Any]:
-        state = self.step(action, "prepare", given, execution, {})
+        state = self.step(action, "prepare", execution_input, execution, {})
         while True:
-            following = state["next"]
-            self.steps.append(following)
-            if following == "wait":
+            next_state = state["next"]
+            self.steps.append(next_state)
+            if next_state == "wait":
                 Event().wait(0.1)  # the state Wait
                 step = "finish" if state.keys() & {"walked", "verified"} else "prepare"
-                state = self.step(action, step, given, execution, state)
-            elif following == "planned":
+                state = self.step(action, step, execution_input, execution, state)
+            elif next_state == "planned":
                 return dict(state["estimate"])
-            elif following == "finish":
-                state = self.step(action, "finish", given, execution, state)
-            elif following == "end":
+            elif next_state == "finish":
+                state = self.step(action, "finish", execution_input, execution, state)
+            elif next_state == "end":
                 return dict(state["result"])
             else:
-                for name in ("walk", "verify"):
-                    if name in state and following == "walk":
-                        done = self.machine.start(state[name], walk=True)
-                        state[{"walk": "walked", "verify": "verified"}[name]] = {"run": done["run"]}
-                state = self.step(action, "finish", given, execution, state)
+                for name, result_name in {"walk": "walked", "verify": "verified"}.items():
+                    if name in state and next_state == "walk":
+                        result = self.machine.start(state[name], walk=True)
+                        state[result_name] = {"run": result["run"]}
+                state = self.step(action, "finish", execution_input, execution, state)
 
     def step(
         self,
         action: str,
         step: str,
-        given: dict[str, Any],
+        execution_input: dict[str, Any],
         execution: ExecutionContext,
         state: dict[str, Any],
     ) -> dict[str, Any]:
-        order = Order.parse(action, given)
+        order = Order.parse(action, execution_input)
         order = replace(order, table=self.machine.indexes.checked(order.table))
         connection = self.machine.deployment.connect(order.table, 16)
         table = table_with_index(connection, order.table)
@@ -151,8 +153,8 @@ class Machines(OnTable):
             scaling=self.scaling,
         )
         if step == "prepare":
-            check_cost(life_cycle, given, state, self.max_cost)
-        following = passed_on(life_cycle.step(step, state))
-        if "verification" in following.get("result", {}):
-            self.drifts.append(following["result"]["verification"]["drift"])
-        return {**state, **following}
+            check_cost(life_cycle, execution_input, state, self.max_cost)
+        changes = passed_on(life_cycle.step(step, state))
+        if "verification" in changes.get("result", {}):
+            self.drifts.append(changes["result"]["verification"]["drift"])
+        return {**state, **changes}

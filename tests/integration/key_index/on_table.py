@@ -12,7 +12,7 @@ from testing.key_index_tables import Stream, collections_of, drift, scanned, tab
 
 
 class OnTable:
-    """Has a table: `table` is its name in `database`."""
+    """A test object for the table `table` in `database`."""
 
     database: Database
     table: str
@@ -31,7 +31,7 @@ class OnTable:
         return list(scanned(self.database, self.table))
 
     def in_order(self) -> list[str]:
-        """Return all items, to be compared with those of another time."""
+        """Return all items, sorted, for comparisons."""
         return sorted(map(repr, self.items()))
 
     def drift(self) -> tuple[set[Any], set[Any]]:
@@ -41,7 +41,6 @@ class OnTable:
         return Stream(self.database, self.table)
 
     def keeper(self) -> Collections:
-        """What the keeper writes sentinels with."""
         return collections_of(self.database, self.table)
 
     def put(self, *items: Mapping[str, Any]) -> None:

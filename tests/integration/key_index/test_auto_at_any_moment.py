@@ -1,9 +1,9 @@
-"""`auto` at random moments of everything that can happen to a key index: never a partial list.
+"""The method `auto` never returns a partial list, whatever happens to a key index.
 
-Builds, verifications and removals go on step by step, two at a time, and are stopped anywhere, also
-in the middle of a walk; people write, deploy, turn the stream and the mapping off and on. At any of
-these moments, and between any two writes of a walk, `auto` lists the keys; things also happen
-between its first look at the index and its last.
+Builds, verifications and removals advance step by step, two at a time, and are stopped anywhere,
+also in the middle of a walk. Users write, deploy, and turn the stream and the mapping off and on.
+At any of these moments, and between any two writes of a walk, `auto` lists the keys. Events also
+happen between its first check of the index and its last.
 """
 
 import random
@@ -28,12 +28,17 @@ ACTIONS = ("build", "verify", "verify", "remove")
 
 
 class Killed(Exception):
-    """The execution, and the walker in the middle of its walk."""
+    """The simulated end of an execution, in the middle of a walk."""
 
 
 @dataclass
 class Life:
-    """A table's life. items: what is in it, by key. active: executions, and where they stand."""
+    """A table with a key index, to which random events happen.
+
+    Attributes:
+        items: The sort keys of the table's items, by partition key.
+        active: The executions in flight, by id, which are advanced by `next`.
+    """
 
     database: Database
     table: str
@@ -50,11 +55,11 @@ class Life:
         return self.counts["auto by index"] + self.counts["auto by skip"]
 
     def has_seen_enough(self, runs: int) -> bool:
-        """Lists by the index, and executions that ended: some lives have long times without."""
+        """Return whether enough lists used the index, and enough executions ended."""
         return self.counts["auto by index"] > runs / 50 and self.counts["ended"] > runs / 100
 
     def happen(self) -> None:
-        """One thing, whatever it is."""
+        """Let a random event happen."""
         mappings = self.machines.lambdas.mappings.values()
         is_off = any(mapping["State"] == "Disabled" for mapping in mappings)
         weighted = {
@@ -84,13 +89,13 @@ class Life:
             try:
                 next(self.active[name])
             except StopIteration:
-                self._over(name, "ended")
+                self._end(name, "ended")
             except (Killed, KeyhopError) as error:
-                self._over(name, type(error).__name__)
+                self._end(name, type(error).__name__)
 
     def stop(self) -> None:
         if self.active:
-            self._over(self.chance.choice(list(self.active)), "stopped")
+            self._end(self.chance.choice(list(self.active)), "stopped")
 
     def write(self) -> None:
         name, sort = self.chance.choice(NAMES), self.chance.choice("ab")
@@ -104,7 +109,7 @@ class Life:
             sorts.add(sort)
 
     def deploy(self) -> None:
-        """keyIndex is taken out of the context, and ReleaseKeeper does its work; or put back."""
+        """Deploy without the table's keyIndex, so that ReleaseKeeper runs; or with it again."""
         if self.machines.machine.places:
             self.machines.machine.places = {}
             self.machines.lambdas.mappings.clear()
@@ -112,7 +117,7 @@ class Life:
             self.machines.machine.places = {self.table: None}
 
     def turn_mapping(self) -> None:
-        """Off, or on again a day later: the stream has forgotten what it told meanwhile."""
+        """Turn the mapping off; or on a day later, when the stream's records have expired."""
         for uuid, mapping in self.machines.lambdas.mappings.items():
             is_on = mapping["State"] == "Enabled"
             self.machines.lambdas.update_event_source_mapping(uuid, Enabled=not is_on)
@@ -124,12 +129,12 @@ class Life:
             turns_the_stream_off(self.machines)
 
     def auto(self) -> None:
-        """A list; it lacks no key that was there from its beginning to its end."""
+        """List the keys, and check that no key is missing that existed throughout."""
         before = self._keys()
         machine = self.machines.machine
         scan, is_first = machine.scan, [True]
 
-        def interrupted(*arguments: Any, **named: Any) -> Any:
+        def interrupted(*args: Any, **kwargs: Any) -> Any:
             if is_first and is_first.pop() and self.chance.random() < 0.3:
                 self.counts["interrupted"] += 1
                 for _ in range(self.chance.randrange(1, 4)):
@@ -138,7 +143,7 @@ class Life:
                     )
                     event()
                 self.keep()
-            return scan(*arguments, **named)
+            return scan(*args, **kwargs)
 
         if not self.is_walking:
             machine.scan = interrupted
@@ -147,13 +152,13 @@ class Life:
         finally:
             machine.scan = scan
         listed = {key["pk"]["S"] for key in machine.keys(read["run"])}
-        lacking = (before & self._keys()) - listed
-        assert not lacking, (lacking, read, self.counts)
+        missing = (before & self._keys()) - listed
+        assert not missing, (missing, read, self.counts)
         self.counts[f"auto by {read['method']}"] += 1
         self.counts["anew"] += read["run"].endswith("-anew")
 
     def keep(self) -> None:
-        """The keeper works off what the stream tells, if its mapping is at work."""
+        """Let the keeper process the stream's records, if its mapping is enabled."""
         stream = self._stream()
         mappings = self.machines.lambdas.mappings.values()
         enabled = [m for m in mappings if m["State"] == "Enabled"]
@@ -163,39 +168,39 @@ class Life:
             keep(records, collections_of(self.database, self.table), withdraw=lambda: None)
 
     def _action(self, action: str, execution: ExecutionContext) -> Iterator[None]:
-        given = {"table": self.table}
+        fields: dict[str, Any] = {"table": self.table}
         if action != "remove":
-            given["graceSeconds"] = 0  # type: ignore[assignment]
+            fields["graceSeconds"] = 0
         state: dict[str, Any] = {"next": "wait"}
         step = "prepare"
         while state["next"] != "end":
-            state = self.machines.step(action, step, given, execution, state)
+            state = self.machines.step(action, step, fields, execution, state)
             yield
             if state["next"] == "walk":
                 for job, walked in (("walk", "walked"), ("verify", "verified")):
                     if job in state:
                         self.is_walking = True
                         try:
-                            done = self.machines.machine.start(state[job], walk=True)
+                            result = self.machines.machine.start(state[job], walk=True)
                         finally:
                             self.is_walking = False
-                        state[walked] = {"run": done["run"]}
+                        state[walked] = {"run": result["run"]}
                         yield
             if state["next"] in ("walk", "finish"):
                 step = "finish"
 
-    def _over(self, name: str, how: str) -> None:
+    def _end(self, name: str, reason: str) -> None:
         self.active.pop(name, None)
         self.machines.running.discard(name)
-        self.counts[how] += 1
+        self.counts[reason] += 1
 
     def _keys(self) -> set[str]:
         return {name for name, sorts in self.items.items() if sorts}
 
     def _arn(self) -> str:
-        told = self.database.client.describe_table(TableName=self.table)["Table"]
-        is_on = told.get("StreamSpecification", {}).get("StreamEnabled")
-        return str(told["LatestStreamArn"]) if is_on else ""
+        table = self.machines.described()
+        is_on = table.get("StreamSpecification", {}).get("StreamEnabled")
+        return str(table["LatestStreamArn"]) if is_on else ""
 
     def _stream(self) -> Stream | None:
         arn = self._arn()
@@ -219,15 +224,15 @@ def test_auto_never_returns_a_partial_list(
     writes = {name: getattr(Collections, name) for name in ("put", "delete")}
 
     def disturbed(name: str) -> Any:
-        def call(collections: Collections, *given: Any) -> Any:
-            """Between two writes of a walk: a list, or the end of the walk."""
+        def call(collections: Collections, *args: Any) -> Any:
+            """Perform a write of a walk, sometimes after a list, or kill the walk instead."""
             if life.is_walking and collections.is_fenced:
                 dice = chance.random()
                 if dice < 0.02:
                     raise Killed
                 if dice < 0.10:
                     life.auto()
-            return writes[name](collections, *given)
+            return writes[name](collections, *args)
 
         return call
 

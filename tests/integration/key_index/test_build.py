@@ -1,4 +1,4 @@
-"""What a build looks at before it adds anything, what it leaves alone, and what comes of drift."""
+"""Builds of a key index: their checks, the items that they do not touch, and drift."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ FEW = [1, 4] * 10
 
 
 @pytest.mark.parametrize(
-    ("mine", "told"),
+    ("user_item", "message"),
     [
         (item("zz", "!keyhop", x={"S": "mine"}), "1 collection has an item of yours with"),
         prove(
@@ -37,16 +37,16 @@ FEW = [1, 4] * 10
         (item("zz", "later", **{MARKER: {"N": "5"}}), "an attribute 'keyhop'"),
     ],
 )
-def test_a_build_looks_at_every_collection_before_it_adds_anything(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch, mine: dict[str, Any], told: str
+def test_a_build_checks_every_collection_before_it_adds_anything(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, user_item: dict[str, Any], message: str
 ) -> None:
     monkeypatch.setattr("keyhop.key_index.index.SAMPLE_ITEMS", 1)
-    machines.collections([1, 4] * 65)  # more than a sample shows
-    machines.put(mine)
+    machines.collections([1, 4] * 65)  # more than a sample contains
+    machines.put(user_item)
     before = machines.in_order()
-    with pytest.raises(CannotStart, match=told) as refused:
+    with pytest.raises(CannotStart, match=message) as refused:
         machines.build()
-    assert "verification.json" in str(refused.value), "where they are named"
+    assert "verification.json" in str(refused.value), "the file that lists the collections"
     assert machines.in_order() == before
     table = machines.described()
     assert "GlobalSecondaryIndexes" not in table
@@ -54,66 +54,64 @@ def test_a_build_looks_at_every_collection_before_it_adds_anything(
     assert machines.registry.entry().lease is None
 
 
-def test_a_place_behind_a_page_of_items_that_sort_before_it_is_read(machines: Machines) -> None:
+def test_a_build_finds_an_item_in_the_sentinels_place_after_a_full_page(machines: Machines) -> None:
     machines.create()
-    many = [item("k", f" {number:04}", x={"S": "x" * 3000}) for number in range(400)]
-    machines.fill(many)
+    machines.fill([item("k", f" {number:04}", x={"S": "x" * 3000}) for number in range(400)])
     machines.put(item("k", "!keyhop"))
     with pytest.raises(CannotStart, match="1 collection has an item of yours with"):
         machines.build()
 
 
-def test_what_only_looks_like_a_sentinel_is_not_deleted(machines: Machines) -> None:
-    """An item of the user, alone in its collection, with another number as its marker."""
+def test_a_users_item_that_resembles_a_sentinel_is_not_deleted(machines: Machines) -> None:
+    """The item is alone in its collection, and has another number as its marker."""
     machines.built(FEW)
-    mine = item("zz", "!keyhop", data={"S": "mine"}, **{MARKER: {"N": "5"}})
-    machines.put(mine)
-    found = machines.verify()["verification"]
-    assert (found["occupied"], found["surplus"], found["remaining"]) == (1, 0, 1)
-    assert mine in machines.items()
+    user_item = item("zz", "!keyhop", data={"S": "mine"}, **{MARKER: {"N": "5"}})
+    machines.put(user_item)
+    verification = machines.verify()["verification"]
+    counts = [verification[name] for name in ("occupied", "surplus", "remaining")]
+    assert counts == [1, 0, 1]
+    assert user_item in machines.items()
     read = machines.read()
     assert read["method"] == "skip", "a collection that cannot be in the index is drift"
     assert machines.remove()["sentinels"] == 0
-    assert mine in machines.items()
+    assert user_item in machines.items()
 
 
-def test_a_delete_demands_the_markers_value(machines: Machines) -> None:
+def test_a_delete_requires_the_value_of_the_marker(machines: Machines) -> None:
     machines.create()
     collections = machines.keeper()
-    mine = item("k", "!keyhop", **{MARKER: {"N": "5"}})
-    machines.put(mine)
+    user_item = item("k", "!keyhop", **{MARKER: {"N": "5"}})
+    machines.put(user_item)
     collections.delete({"pk": {"S": "k"}})
-    assert machines.items() == [mine]
-    machines.put({**mine, MARKER: {"N": "1"}})
+    assert machines.items() == [user_item]
+    machines.put({**user_item, MARKER: {"N": "1"}})
     collections.delete({"pk": {"S": "k"}})
     assert machines.items() == []
 
 
 @pytest.mark.prove
-def test_drift_that_is_repaired_and_right_when_it_is_looked_at_again_is_believed(
-    machines: Machines,
-) -> None:
+def test_an_index_is_trusted_after_its_drift_was_repaired(machines: Machines) -> None:
     machines.built(FEW)
     machines.put_sentinels("nobody")
-    looked = machines.verify(repair=False)["verification"]
-    assert (looked["drift"], looked["remaining"]) == (1, 1)
+    unrepaired = machines.verify(repair=False)["verification"]
+    assert (unrepaired["drift"], unrepaired["remaining"]) == (1, 1)
     assert machines.read()["method"] == "skip"
     machines.steps.clear()
     repaired = machines.verify(graceSeconds=1)["verification"]
     assert (repaired["drift"], repaired["remaining"]) == (1, 0)
-    assert machines.steps[-2:] == ["wait", "end"], "the keeper gets its time"
+    assert machines.steps[-2:] == ["wait", "end"], "the keeper gets time"
     assert machines.read()["method"] == "index"
 
 
 @pytest.mark.prove
-def test_more_drift_than_is_looked_at_again_remains(
+def test_drift_beyond_the_number_of_rechecked_collections_remains(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keyhop.key_index.task.MOST_NAMED", 3)
     machines.built(FEW)
     machines.put_sentinels(*(f"nobody {number}" for number in range(4)))
-    found = machines.verify()["verification"]
-    assert (found["drift"], found["repaired"], found["remaining"]) == (4, 4, 4)
+    verification = machines.verify()["verification"]
+    assert [verification[name] for name in ("drift", "repaired", "remaining")] == [4, 4, 4]
 
 
 @pytest.mark.prove
@@ -127,11 +125,10 @@ def test_a_plan_counts_every_index_that_a_sentinel_enters(machines: Machines) ->
     plan = machines.build(dryRun=True)
     assert plan["write_units"] == 30
     assert (plan["enters"], plan["hot"]) == (["inverted"], ["inverted"])
-    built = machines.build()["build"]
-    assert built["put"] == 10
+    assert machines.build()["build"]["put"] == 10
 
 
-def test_an_index_of_another_shape_is_hopped_past(machines: Machines) -> None:
+def test_an_index_of_another_shape_is_not_read(machines: Machines) -> None:
     machines.create(**by_day(INDEX))
     machines.fill([item(f"k{number}", "a") for number in range(3)])
     read = machines.read()
@@ -153,18 +150,18 @@ def test_a_bad_sort_key_for_sentinels_is_refused(
         Sentinel.of(machines.looked_up().space, place)
 
 
-def test_a_number_is_the_same_place_in_all_its_forms(machines: Machines) -> None:
+def test_all_forms_of_a_number_are_the_same_place(machines: Machines) -> None:
     machines.create(("pk", "S"), ("sk", "N"))
     space = machines.looked_up().space
     assert Sentinel.of(space, "5.0") == Sentinel.of(space, "5") == Sentinel.of(space, "+5"[1:])
-    known = Sentinel.of(space, "100")
-    state = {**known.to_json(), "place": {"sk": {"N": "100"}}}
-    assert Sentinel.from_json(state) == known
+    sentinel = Sentinel.of(space, "100")
+    state = {**sentinel.to_json(), "place": {"sk": {"N": "100"}}}
+    assert Sentinel.from_json(state) == sentinel
     assert Sentinel.of(space).place == LEAST_SORT_KEY["N"]
 
 
 @pytest.mark.prove
-def test_a_stream_holds_images_only_if_that_is_asked_for(machines: Machines) -> None:
+def test_a_stream_contains_images_only_on_request(machines: Machines) -> None:
     machines.collections([1, 4])
     machines.build(streamView="NEW_AND_OLD_IMAGES")
     view = machines.described()["StreamSpecification"]["StreamViewType"]
@@ -181,8 +178,8 @@ def test_a_stream_holds_images_only_if_that_is_asked_for(machines: Machines) -> 
 
 
 @pytest.mark.prove
-def test_a_stream_that_somebody_turned_on_anew_stays_on(machines: Machines) -> None:
-    """Keyhop turned one on; this is another one, at another time."""
+def test_a_removal_leaves_a_stream_on_that_keyhop_did_not_turn_on(machines: Machines) -> None:
+    """Keyhop turned on an earlier stream of the table."""
     machines.built([1, 4])
     registry = machines.registry
     registry.take("a test", "build", lambda lease, age: False)
@@ -200,8 +197,8 @@ def test_one_region_of_a_global_table_writes_sentinels(
 
     def with_replicas(connection: Any, name: str) -> Any:
         table = look_up(connection, name)
-        told = {**table.description, "Replicas": [{"RegionName": "us-east-1"}]}
-        return type(table)(table.name, told)
+        description = {**table.description, "Replicas": [{"RegionName": "us-east-1"}]}
+        return type(table)(table.name, description)
 
     monkeypatch.setattr(index, "look_up", with_replicas)
     for region in ({}, {"region": "us-east-1"}):
@@ -216,10 +213,10 @@ def large(sort: str, kilobytes: int = 300) -> dict[str, Any]:
     return item("one", sort, x={"S": "x" * 1000 * kilobytes})
 
 
-def test_an_insert_beside_an_item_in_the_sentinels_place_is_one_read_and_no_write(
+def test_an_insert_beside_an_item_in_the_sentinels_place_takes_one_read(
     machines: Machines,
 ) -> None:
-    """It was three reads of the large item, and a refused write of its size."""
+    """An earlier version took three reads and a refused write of the large item."""
     machines.create(**STREAM)
     stream = machines.stream()
     machines.put(large("!keyhop"))
@@ -232,8 +229,8 @@ def test_an_insert_beside_an_item_in_the_sentinels_place_is_one_read_and_no_writ
     assert usage.read_units <= 300_100 / 4096 + 1
 
 
-def test_where_items_are_large_a_look_reads_one_of_them(machines: Machines) -> None:
-    """Two items of 390 KB before the sentinel cost a delete 192 read units."""
+def test_a_look_at_a_collection_of_large_items_reads_one_of_them(machines: Machines) -> None:
+    """Two items of 390 KB before the sentinel cost 192 read units if their size is unknown."""
     machines.create(**STREAM)
     machines.put(*(large(sort, 390) for sort in (" a", " b", "z")))
     machines.keeper().put({"pk": {"S": "one"}})
@@ -243,14 +240,14 @@ def test_where_items_are_large_a_look_reads_one_of_them(machines: Machines) -> N
     records = stream.new()
     connection = connect(Endpoint(url=machines.database.url))
     sentinel = machines.sentinel
-    small, told = (
+    underestimated, estimated = (
         Collections(connection, machines.table, sentinel, item_bytes=size)
         for size in (100, 390_000)
     )
-    for collections in (small, told):
+    for collections in (underestimated, estimated):
         assert keep(records, collections, withdraw=lambda: None).failed == ()
-    assert small.usage.read_units > 190
-    assert told.usage.read_units < 98
+    assert underestimated.usage.read_units > 190
+    assert estimated.usage.read_units < 98
 
 
 DIMENSION = "ScalableDimension"
@@ -258,7 +255,7 @@ DENIED = {"Code": "ValidationException", "Message": "Insufficient permissions, P
 
 
 class FakeAutoScaling:
-    """Application Auto Scaling of one table; it refuses policies while `is_denied`."""
+    """Application Auto Scaling for one table, which refuses policies while `is_denied` is true."""
 
     def __init__(self, table: str) -> None:
         dimension = "dynamodb:table:WriteCapacityUnits"
@@ -267,32 +264,36 @@ class FakeAutoScaling:
         self.policies = {(f"table/{table}", dimension): {configuration: {"TargetValue": 70.0}}}
         self.is_denied = True
 
-    def describe_scalable_targets(self, **given: Any) -> dict[str, Any]:
-        return {"ScalableTargets": self._of(self.targets, given["ResourceIds"][0])}
+    def describe_scalable_targets(self, **request: Any) -> dict[str, Any]:
+        return {"ScalableTargets": self._select(self.targets, request["ResourceIds"][0])}
 
-    def describe_scaling_policies(self, **given: Any) -> dict[str, Any]:
-        return {"ScalingPolicies": self._of(self.policies, given["ResourceId"])}
+    def describe_scaling_policies(self, **request: Any) -> dict[str, Any]:
+        return {"ScalingPolicies": self._select(self.policies, request["ResourceId"])}
 
-    def register_scalable_target(self, **given: Any) -> None:
-        self.targets[given["ResourceId"], given[DIMENSION]] = given
+    def register_scalable_target(self, **request: Any) -> None:
+        self.targets[request["ResourceId"], request[DIMENSION]] = request
 
-    def put_scaling_policy(self, **given: Any) -> None:
+    def put_scaling_policy(self, **request: Any) -> None:
         if self.is_denied:
             raise ClientError({"Error": DENIED}, "PutScalingPolicy")
-        self.policies[given["ResourceId"], given[DIMENSION]] = given
+        self.policies[request["ResourceId"], request[DIMENSION]] = request
 
-    def deregister_scalable_target(self, **given: Any) -> None:
+    def deregister_scalable_target(self, **request: Any) -> None:
         if self.is_denied:
             raise ClientError({"Error": DENIED}, "DeregisterScalableTarget")
-        del self.targets[given["ResourceId"], given[DIMENSION]]
+        del self.targets[request["ResourceId"], request[DIMENSION]]
 
     @staticmethod
-    def _of(found: dict[tuple[str, str], dict[str, Any]], resource: str) -> list[dict[str, Any]]:
-        return [{**one, DIMENSION: at[1]} for at, one in found.items() if at[0] == resource]
+    def _select(entries: dict[tuple[str, str], dict[str, Any]], resource_id: str) -> list[Any]:
+        return [
+            {**entry, DIMENSION: dimension}
+            for (id_, dimension), entry in entries.items()
+            if id_ == resource_id
+        ]
 
 
-def test_a_build_and_a_removal_report_what_auto_scaling_refuses(machines: Machines) -> None:
-    """A later build sets the auto scaling up that was refused to an earlier one."""
+def test_a_build_and_a_removal_report_refusals_of_auto_scaling(machines: Machines) -> None:
+    """A later build sets up the auto scaling that was refused to an earlier one."""
     throughput = {"ReadCapacityUnits": 100, "WriteCapacityUnits": 100}
     machines.create(BillingMode="PROVISIONED", ProvisionedThroughput=throughput)
     machines.fill([item("a", "x"), item("b", "y")])

@@ -1,4 +1,4 @@
-"""`keyhop keys` and the key index of a deployment: when it is read, and when not."""
+"""The command `keyhop keys` reads the key index of a deployment only if it is trusted."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from testing.marks import prove
 from tests.integration.key_index.command import STACK, Index, failing_after
 
 
-def test_auto_reads_an_index_that_is_kept_and_was_verified(
+def test_auto_reads_a_verified_index_that_has_a_keeper(
     index: Index, lambdas: FakeLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.collections([2] * 5)
@@ -39,15 +39,16 @@ def test_auto_reads_an_index_that_is_kept_and_was_verified(
     assert "found no drift" in read.err
     assert len(keys) == 5
     plan = ("keys", index.table, "--dry-run", "--endpoint-url", index.database.url, "-f", "json")
-    told = json.loads(keyhop(*plan, *STACK).out)
-    assert (told["method"], told["key_index"]["read"]) == ("index", True)
-    assert told["methods"]["index"]["read_units"]["estimate"] == 0.5
-    told = json.loads(keyhop(*plan).out)
-    assert (told["method"], "index" in told["methods"]) == ("skip", False)
-    assert told["key_index"] == {"read": False, "why": "no verification of it is on record here"}
-    shown = index("status", *STACK).out.decode()
-    assert "auto      reads it" in shown
-    assert "lease     free" in shown
+    estimate = json.loads(keyhop(*plan, *STACK).out)
+    assert (estimate["method"], estimate["key_index"]["read"]) == ("index", True)
+    assert estimate["methods"]["index"]["read_units"]["estimate"] == 0.5
+    estimate = json.loads(keyhop(*plan).out)
+    assert (estimate["method"], "index" in estimate["methods"]) == ("skip", False)
+    reason = "no verification of it is on record here"
+    assert estimate["key_index"] == {"read": False, "why": reason}
+    status = index("status", *STACK).out.decode()
+    assert "auto      reads it" in status
+    assert "lease     free" in status
     index.refuses("RemoveKeyIndex", "remove", *STACK)
     monkeypatch.setattr(Watch, "followers", lambda watch, stream: None)
     assert "cannot be seen" in index.keys(*STACK)[0].err
@@ -55,21 +56,21 @@ def test_auto_reads_an_index_that_is_kept_and_was_verified(
     assert index("remove", "--accept", "unseen-keeper", *STACK).status == 0
 
 
-def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed(
+def test_no_keys_are_printed_before_the_index_proves_trustworthy(
     index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index.kept(lambdas, [2] * 30)
+    index.create_with_keeper(lambdas, [2] * 30)
     uuid = next(iter(lambdas.mappings))
     work = LocalJob.work
 
-    def spoiled(job: LocalJob, *given: Any, **named: Any) -> bool:
-        """The keeper is turned off before the index is read, and sentinels go."""
+    def work_without_keeper(job: LocalJob, *args: Any, **kwargs: Any) -> bool:
+        """Turn the keeper off and delete sentinels before the index is read."""
         if job.plan.method == "index":
             lambdas.update_event_source_mapping(uuid, Enabled=False)
             index.delete_sentinels("k1", "k2")
-        return work(job, *given, **named)
+        return work(job, *args, **kwargs)
 
-    monkeypatch.setattr(LocalJob, "work", spoiled)
+    monkeypatch.setattr(LocalJob, "work", work_without_keeper)
     for more in ((), ("--output", str(tmp_path / "run"))):
         lambdas.mappings[uuid] |= {"State": "Enabled", "LastModified": 1}
         read = index.keys(*STACK, *more)[0]
@@ -87,8 +88,8 @@ def test_a_list_is_held_back_until_it_is_known_that_the_index_was_to_be_believed
 def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
     index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise the trust would be withdrawn where nobody looks, and the evidence deleted."""
-    index.kept(lambdas, [2] * 5)
+    """Otherwise an unused record would lose its trust, and the evidence would be deleted."""
+    index.create_with_keeper(lambdas, [2] * 5)
     stream = f"arn:aws:dynamodb:us-east-1:111122223333:table/{index.table}/stream/2026-11-01"
     place = {"shardId": "s", "startSequenceNumber": "1", "endSequenceNumber": "2"}
     body = json.dumps({"DDBStreamBatchInfo": {"streamArn": stream, **place}})
@@ -112,50 +113,48 @@ def test_a_message_stays_if_the_stack_has_no_record_of_the_index(
     assert "trust in it was withdrawn" in index.keys(*STACK)[0].err
 
 
+def delete_index_before(step: str, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delete the index before this step of a job that reads it."""
+    original = getattr(LocalJob, step)
+
+    def patched(job: LocalJob, *args: Any, **kwargs: Any) -> Any:
+        if job.how[0] == "index":
+            delete_index(index.database, index.table)
+        return original(job, *args, **kwargs)
+
+    monkeypatch.setattr(LocalJob, step, patched)
+
+
 @pytest.mark.parametrize(
-    ("is_kept", "step"),
+    ("to_directory", "step"),
     [(True, "work"), prove(True, "begin"), prove(False, "work"), prove(False, "begin")],
 )
-def test_an_index_that_is_deleted_while_it_is_read_is_no_error(
+def test_a_list_does_not_fail_if_the_index_is_deleted_during_the_read(
     index: Index,
     lambdas: FakeLambda,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     step: str,
-    is_kept: bool,
+    to_directory: bool,
 ) -> None:
-    """Before its first page, or after the first look at it."""
-    index.kept(lambdas, [2] * 30)
-    wanted = getattr(LocalJob, step)
-
-    def spoiled(job: LocalJob, *given: Any, **named: Any) -> Any:
-        if job.how[0] == "index":
-            delete_index(index.database, index.table)
-        return wanted(job, *given, **named)
-
-    monkeypatch.setattr(LocalJob, step, spoiled)
+    """The index is deleted before its first page, or after the plan."""
+    index.create_with_keeper(lambdas, [2] * 30)
+    delete_index_before(step, index, monkeypatch)
     path = tmp_path / "run"
-    more = ("--output", str(path)) if is_kept else ()
+    more = ("--output", str(path)) if to_directory else ()
     read = index.keys(*STACK, *more)[0]
     assert (read.status, "The keys are found without it." in read.err) == (0, True), read.err
     listed = read.out or b"".join(part.read_bytes() for part in (path / "parts").iterdir())
     assert len(listed.splitlines()) == len(set(listed.splitlines())) == 30
 
 
-def test_a_run_that_begins_anew_asks_before_it_reads_the_table(
+def test_a_run_that_starts_again_asks_before_it_reads_the_table(
     index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question is about the table, not about the index, and what was read is reported."""
-    index.kept(lambdas, [1, 6, 1, 25, 2] * 60, filling=800)
+    """The question is about the cost of the table, and the units spent so far are reported."""
+    index.create_with_keeper(lambdas, [1, 6, 1, 25, 2] * 60, filling=800)
     monkeypatch.setenv("KEYHOP_PRICES", '{"reads": 50000, "writes": 50000}')
-    work = LocalJob.work
-
-    def spoiled(job: LocalJob, *given: Any, **named: Any) -> Any:
-        if job.how[0] == "index":
-            delete_index(index.database, index.table)
-        return work(job, *given, **named)
-
-    monkeypatch.setattr(LocalJob, "work", spoiled)
+    delete_index_before("work", index, monkeypatch)
     report = tmp_path / "report.json"
     command = ("keys", index.table, "--endpoint-url", index.database.url, *STACK)
     refused = keyhop(*command, "--summary", str(report))
@@ -164,17 +163,17 @@ def test_a_run_that_begins_anew_asks_before_it_reads_the_table(
     assert (
         f"This would read {index.table} for more than $1, but there is no terminal" in refused.err
     )
-    told = json.loads(report.read_text())
-    assert 0 < told["read_units"] < 60
-    assert "add --yes" in told["error"]
+    summary = json.loads(report.read_text())
+    assert 0 < summary["read_units"] < 60
+    assert "add --yes" in summary["error"]
 
 
-def test_a_run_whose_index_is_gone_is_resumed_without_it(
+def test_a_run_whose_index_was_deleted_is_resumed_without_it(
     index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index.kept(lambdas, [2] * 30)
+    index.create_with_keeper(lambdas, [2] * 30)
 
-    def fails(job: LocalJob, *given: Any, **named: Any) -> bool:
+    def fails(job: LocalJob, *args: Any, **kwargs: Any) -> bool:
         raise GaveUp("nothing succeeds")
 
     flags = (*STACK, "--output", str(tmp_path / "run"))
@@ -192,8 +191,8 @@ def test_a_run_whose_index_is_gone_is_resumed_without_it(
 def test_an_index_that_is_being_removed_is_not_read(
     index: Index, lambdas: FakeLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A removal that cannot go on has deleted some sentinels, after the verification."""
-    index.kept(lambdas, [2] * 20)
+    """A removal failed after it had deleted some sentinels of a verified index."""
+    index.create_with_keeper(lambdas, [2] * 20)
     assert "index: the key index is kept" in index.keys(*STACK)[0].err
     mappings = dict(lambdas.mappings)
     lambdas.mappings.clear()

@@ -1,4 +1,4 @@
-"""`keyhop index` interrupted, and gone on with."""
+"""`keyhop index` that is interrupted and resumed."""
 
 import itertools
 import json
@@ -12,57 +12,47 @@ from keyhop.key_index.keeper import Collections
 from keyhop.key_index.sentinel import LEAST_SORT_KEY
 from keyhop.key_index.task import WalkTask
 
-from testing.databases import resuming
+from testing.databases import Result, resuming
 from testing.keepers import FakeLambda
 from tests.integration.conftest import Interrupt
-from tests.integration.key_index.command import (
-    STACK,
-    Index,
-    failing_after,
-    listed,
-)
+from tests.integration.key_index.command import STACK, Index, failing_after, listed
 
 
-def test_an_interrupted_walk_says_so_and_can_be_repeated(
-    index: Index, monkeypatch: pytest.MonkeyPatch, interrupt: Interrupt
-) -> None:
-    index.collections([2] * 30)
-    put = Collections.put
-    calls = itertools.count(1)
-
-    def interrupting(self: Collections, partition: Any) -> bool:
-        if next(calls) >= 7:
-            interrupt()
-        return put(self, partition)
-
-    monkeypatch.setattr(Collections, "put", interrupting)
-    interrupted = index("build")
-    assert (interrupted.status, "Interrupted" in interrupted.err) == (130, True)
-    monkeypatch.setattr(Collections, "put", put)
-    index.built()
-    assert index.drift() == (set(), set())
-
-
-def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupt: Interrupt
-) -> None:
-    """What is settled is not read again: each collection is listed once over both starts."""
-    expected = index.collections([2, 1, 3] * 80, filling=4_000)
-    where = ("--output", str(tmp_path / "walks"))
+def build_interrupted(puts: int, index: Index, interrupt: Interrupt, *options: str) -> Result:
+    """Run a build that is interrupted after this number of puts."""
     put = Collections.put
     calls = itertools.count()
 
     def interrupting(self: Collections, partition: Any) -> bool:
-        if next(calls) >= 160:
+        if next(calls) >= puts:
             interrupt()
         return put(self, partition)
 
-    monkeypatch.setattr(Collections, "put", interrupting)
-    interrupted = index("build", *where)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Collections, "put", interrupting)
+        return index("build", *options)
+
+
+def test_an_interrupted_walk_says_so_and_can_be_repeated(
+    index: Index, interrupt: Interrupt
+) -> None:
+    index.collections([2] * 30)
+    interrupted = build_interrupted(6, index, interrupt)
+    assert (interrupted.status, "Interrupted" in interrupted.err) == (130, True)
+    index.built()
+    assert index.drift() == (set(), set())
+
+
+def test_a_walk_in_a_directory_continues_where_it_was_interrupted(
+    index: Index, tmp_path: Path, interrupt: Interrupt
+) -> None:
+    """The two starts together list each collection once."""
+    expected = index.collections([2, 1, 3] * 80, filling=4_000)
+    where = ("--output", str(tmp_path / "walks"))
+    interrupted = build_interrupted(160, index, interrupt, *where)
     assert interrupted.status == 130
     assert f"Interrupted. To go on: keyhop index build {index.table}" in interrupted.err
     assert f"--resume {tmp_path}/walks" in interrupted.err
-    monkeypatch.setattr(Collections, "put", put)
     assert 0 < listed(tmp_path / "walks" / "build").total() < len(expected)
     index.refuses(f"--resume {tmp_path}/walks", "build", *where)
     more = resuming(*where)
@@ -77,19 +67,19 @@ def test_a_walk_in_a_directory_goes_on_where_it_was_interrupted(
     index.refuses("holds a build of a key index, and no verify", "verify", *more)
 
 
-def test_a_refused_build_looks_at_the_table_again(index: Index, tmp_path: Path) -> None:
-    """Its items in the way may be gone, or others may have come."""
+def test_a_refused_build_cannot_be_resumed(index: Index, tmp_path: Path) -> None:
+    """A new build checks the table again, as the items in its way may have changed."""
     index.collections([2] * 30)
     place = {"pk": {"S": "k3"}, "sk": LEAST_SORT_KEY["S"]}
-    index.database.client.put_item(TableName=index.table, Item=place)
+    index.put(place)
     where = ("--output", str(tmp_path / "walks"))
     index.refuses("in the place of their sentinel", "build", *where)
-    index.database.client.delete_item(TableName=index.table, Key=place)
+    index.delete(place)
     index.refuses("holds a build of a key index that has ended", "build", *resuming(*where))
     assert index("build", "--output", str(tmp_path / "others")).status == 0
 
 
-def test_a_verification_that_only_looked_does_not_say_that_it_has_repaired(
+def test_a_verification_without_repairs_cannot_be_resumed_with_repairs(
     index: Index, tmp_path: Path
 ) -> None:
     index.collections([2] * 30)
@@ -105,18 +95,18 @@ def test_a_verification_that_only_looked_does_not_say_that_it_has_repaired(
     index.refuses("was written in format 2", "verify", *resuming(*where))
 
 
-def test_a_walk_that_is_resumed_has_the_limits_of_its_new_start(
+def test_a_resumed_walk_uses_the_limits_of_its_new_start(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.collections([2] * 30)
     rates: list[float] = []
     start = WalkTask.start
 
-    def noting(self: WalkTask, reader: Any) -> None:
+    def recorded_start(self: WalkTask, reader: Any) -> None:
         rates.append(self.max_write_rate)
         start(self, reader)
 
-    monkeypatch.setattr(WalkTask, "start", noting)
+    monkeypatch.setattr(WalkTask, "start", recorded_start)
     where = ("--output", str(tmp_path / "walks"))
     interrupted = CannotStart("this far and no further")
     put = Collections.put
@@ -129,10 +119,10 @@ def test_a_walk_that_is_resumed_has_the_limits_of_its_new_start(
     assert set(rates) == {800.0}
 
 
-def test_what_an_interrupted_verification_has_repaired_is_in_its_report(
+def test_the_report_of_a_resumed_verification_contains_all_repairs(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its pages are visited again, when nothing is wrong with them any more."""
+    """The resumed verification reads pages again that are already repaired."""
     index.collections([2] * 30)
     index.built()
     index.delete_sentinels(*(f"k{number}" for number in range(9)))
@@ -153,7 +143,7 @@ def test_what_an_interrupted_verification_has_repaired_is_in_its_report(
 def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
     index: Index, tmp_path: Path, lambdas: FakeLambda
 ) -> None:
-    """However long the keeper may need: else the page is read, and waits, again and again."""
+    """Otherwise the page would be read, and would wait, again and again."""
     index.collections([2] * 5)
     index.built()
     index.delete_sentinels("k3")
@@ -164,10 +154,10 @@ def test_a_page_that_waits_for_the_keeper_is_settled_in_one_slice(
     assert len(list((tmp_path / "walks" / "verify" / "commits").iterdir())) == 1
 
 
-def test_a_verification_that_was_resumed_is_not_trusted(
+def test_a_resumed_verification_is_not_trusted(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was written between its two halves may have escaped it."""
+    """The verification may have missed writes between its two halves."""
     index.collections([2] * 30)
     index.built()
     index.delete_sentinels("k1")
@@ -178,7 +168,7 @@ def test_a_verification_that_was_resumed_is_not_trusted(
         patched.setattr(Collections, "put", failing_after(0, put, interrupted))
         assert index("verify", *where).status == 2
     plan = tmp_path / "walks" / "verify" / "run.json"
-    begun = json.loads(plan.read_text())
-    plan.write_text(json.dumps({**begun, "started": "2026-01-01T00:00:00+00:00"}))
+    content = json.loads(plan.read_text())
+    plan.write_text(json.dumps({**content, "started": "2026-01-01T00:00:00+00:00"}))
     assert index("verify", *resuming(*where)).status == 3
     assert b"was resumed: start one from the beginning" in index("status").out

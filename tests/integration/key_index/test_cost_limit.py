@@ -1,4 +1,4 @@
-"""maxCost of builds, verifications and removals: writes count; refused before anything is done."""
+"""maxCost of builds, verifications and removals includes writes, and is checked before a start."""
 
 import json
 from dataclasses import replace
@@ -8,35 +8,34 @@ from keyhop.errors import TooExpensive
 
 from tests.integration.key_index.machines import Machines
 
-DEAR = '{"reads": 1000000, "writes": 1000000}'
-"""A dollar for a unit."""
+A_DOLLAR = '{"reads": 1000000, "writes": 1000000}'
+"""Prices at which a unit costs a dollar."""
 
 
-def test_what_costs_more_is_refused_before_it_is_begun(machines: Machines) -> None:
+def test_an_action_that_costs_too_much_is_refused_before_it_starts(machines: Machines) -> None:
     machines.collections([2, 1, 3] * 40)
     machine = machines.machine
     cheap = machine.deployment
-    machine.deployment = replace(cheap, prices=DEAR)
+    machine.deployment = replace(cheap, prices=A_DOLLAR)
     with pytest.raises(TooExpensive, match=r"up to \$\d+\.\d\d") as refused:
         machines.start("build", {"table": machines.table})
     assert machines.steps == []
-    described = machines.described()
-    assert "GlobalSecondaryIndexes" not in described
-    told = str(refused.value)
-    again = json.loads(told[told.index("{") :])
-    assert again["maxCost"] >= 2 * 120, "writes do not count"
-    assert machines.start("build", again)["build"]["put"] == 120
+    assert "GlobalSecondaryIndexes" not in machines.described()
+    message = str(refused.value)
+    advised = json.loads(message[message.index("{") :])
+    assert advised["maxCost"] >= 2 * 120, "writes do not count"
+    assert machines.start("build", advised)["build"]["put"] == 120
     machines.max_cost = 0.5
-    given = {"table": machines.table, "scheduled": True}
+    fields = {"table": machines.table, "scheduled": True}
     with pytest.raises(TooExpensive, match="as this deployment is set"):
-        machines.start("verify", given)
+        machines.start("verify", fields)
     with pytest.raises(TooExpensive):
         machines.remove(maxCost=200)
     machine.deployment = cheap
-    assert machines.start("verify", given)["verification"]["drift"] == 0
+    assert machines.start("verify", fields)["verification"]["drift"] == 0
 
 
-def test_a_scheduled_verification_of_a_table_without_an_index_is_skipped_for_nothing(
+def test_a_scheduled_verification_of_a_table_without_an_index_is_skipped(
     machines: Machines,
 ) -> None:
     machines.collections([2, 1, 3])

@@ -1,4 +1,4 @@
-"""The key index by the fleet: the steps of the state machines, walked in this process."""
+"""The state machines of the key index, whose steps run in this process."""
 
 import json
 import time
@@ -35,22 +35,22 @@ def test_build_read_verify_remove(machines: Machines) -> None:
         read = machines.read(method=method)
         assert read["method"] == "index"
         assert machines.keys(read) == Counter(expected)
-    several = machines.read(method="index", segments=70)
-    assert machines.keys(several) == Counter(expected)
+    assert machines.keys(machines.read(method="index", segments=70)) == Counter(expected)
 
     names = sorted(expected)
     machines.delete_sentinels(*names[:3])
     machines.put_sentinels("nobody")
-    looked = machines.verify(repair=False)["verification"]
-    assert (looked["missing"], looked["surplus"], looked["repaired"]) == (3, 1, 0)
+    unrepaired = machines.verify(repair=False)["verification"]
+    counts = [unrepaired[name] for name in ("missing", "surplus", "repaired")]
+    assert counts == [3, 1, 0]
     skipped = machines.read()
     assert skipped["method"] == "skip"
     assert "found drift" in machines.reason(skipped)
-    mended = machines.verify()
-    assert mended["verification"]["repaired"] == 4
-    report = json.loads(machines.machine.object(mended["report"].partition(f"{BUCKET}/")[2]))
+    repaired = machines.verify()
+    assert repaired["verification"]["repaired"] == 4
+    report = json.loads(machines.machine.object(repaired["report"].partition(f"{BUCKET}/")[2]))
     assert {key["pk"]["S"] for key in report["examples"]["missing"]} == set(names[:3])
-    assert "examples" not in mended["verification"]
+    assert "examples" not in repaired["verification"]
     assert machines.verify()["verification"]["drift"] == 0
     assert machines.drifts == [0, 4, 4, 0]
 
@@ -72,8 +72,8 @@ def test_build_read_verify_remove(machines: Machines) -> None:
 @pytest.mark.prove
 def test_a_build_can_be_repeated_and_removed_twice(machines: Machines) -> None:
     machines.built([2] * 40)
-    again = machines.build()
-    assert (again["build"]["put"], again["build"]["write_units"]) == (0, 0)
+    build = machines.build()["build"]
+    assert (build["put"], build["write_units"]) == (0, 0)
     assert len(machines.lambdas.mappings) == 1
     machines.remove()
     assert "it has no key index" in machines.remove()["skipped"]
@@ -81,7 +81,7 @@ def test_a_build_can_be_repeated_and_removed_twice(machines: Machines) -> None:
 
 @pytest.mark.prove
 def test_an_index_that_is_being_removed_is_not_read(machines: Machines) -> None:
-    """Not from the removal's first step on, whether or not it ever comes to its end."""
+    """The index is not read after the first step of the removal, even if the removal never ends."""
     expected = machines.built([2] * 40)
     assert machines.read()["method"] == "index"
     execution = machines.machine.execution()
@@ -92,7 +92,7 @@ def test_an_index_that_is_being_removed_is_not_read(machines: Machines) -> None:
     assert (read["method"], read["keys"]) == ("skip", len(set(expected)))
     with pytest.raises(CannotStart, match="its remove, begun"):
         machines.read(method="index")
-    # It was stopped here; whoever comes next waits for its walkers, and puts all in order.
+    # The removal was stopped here. The next action waits for its walkers, and repairs the index.
     assert machines.verify()["verification"]["repaired"] == 40
     assert machines.verify()["verification"]["drift"] == 0
     assert machines.read()["method"] == "index"
@@ -108,9 +108,8 @@ def test_builds_verifications_and_removals_exclude_each_other(machines: Machines
             start()
     assert "remove by" in machines.verify(scheduled=True)["skipped"]
     state = machines.prepared_removal(execution)
-    # A walker of somebody who had the lease once writes nothing more.
-    sentinel = machines.sentinel
-    first = next(item for item in machines.items() if sentinel.is_one(item))
+    # A walker of a former holder of the lease writes nothing more.
+    first = next(filter(machines.sentinel.is_one, machines.items()))
     machines.delete({n: first[n] for n in ("pk", "sk")})
     stale = {**state["walk"], "walk": {**state["walk"]["walk"], "kind": "build"}, "lease": "e"}
     with pytest.raises(IndexBusy, match="somebody else's"):
@@ -121,8 +120,8 @@ def test_builds_verifications_and_removals_exclude_each_other(machines: Machines
 
 
 @pytest.mark.prove
-def test_an_item_of_a_user_with_the_marker_is_no_obstacle(machines: Machines) -> None:
-    """It was written after the build; it is in the index, and stays when that goes."""
+def test_a_removal_keeps_a_users_item_with_the_marker(machines: Machines) -> None:
+    """The item was written after the build, and so it is in the index."""
     machines.built([2] * 20)
     marked = {"pk": {"S": "k"}, "sk": {"S": "x"}, MARKER: {"N": "5"}}
     machines.put(marked)
@@ -134,25 +133,25 @@ def test_an_item_of_a_user_with_the_marker_is_no_obstacle(machines: Machines) ->
 
 
 @pytest.mark.prove
-def test_a_slow_walk_keeps_to_the_time_of_its_function(machines: Machines) -> None:
-    """600 sentinels at 100 write units a second: no invocation lasts longer than it may."""
+def test_a_slow_walk_does_not_exceed_the_time_of_its_function(machines: Machines) -> None:
+    """The walk puts 600 sentinels at 100 write units a second."""
     machines.collections([1] * 600)
     machines.machine.remaining = seconds = 9.0
-    lasted: list[float] = []
+    durations: list[float] = []
     scan = machines.machine.scan
 
-    def timed(*arguments: Any, **named: Any) -> Any:
+    def timed(*args: Any, **kwargs: Any) -> Any:
         began = time.monotonic()
         try:
-            return scan(*arguments, **named)
+            return scan(*args, **kwargs)
         finally:
-            lasted.append(time.monotonic() - began)
+            durations.append(time.monotonic() - began)
 
     machines.machine.scan = timed
     built = machines.build(maxWriteRate=100, maxConcurrency=1)
     assert (built["build"]["put"], built["verification"]["drift"]) == (600, 0)
-    assert max(lasted) < seconds
-    assert len(lasted) > 2
+    assert max(durations) < seconds
+    assert len(durations) > 2
 
 
 @pytest.mark.prove
@@ -165,43 +164,45 @@ def test_a_stream_that_was_turned_off_and_on_is_followed_again(machines: Machine
     machines.update(StreamSpecification=on)
     machines.verify()
     (mapping,) = machines.lambdas.mappings.values()
-    told = machines.described()
-    assert mapping["EventSourceArn"] == told["LatestStreamArn"]
+    assert mapping["EventSourceArn"] == machines.described()["LatestStreamArn"]
 
 
 @pytest.mark.prove
-def test_a_stream_that_somebody_else_uses_stays_on(machines: Machines) -> None:
+def test_a_stream_with_another_consumer_stays_on(machines: Machines) -> None:
     machines.built([2] * 10)
-    told = machines.described()
-    other = {"FunctionArn": KEEPER.replace("KeepIndex", "Archive"), "State": "Enabled"}
-    foreign = {"UUID": "theirs", "EventSourceArn": "arn:aws:sqs:elsewhere", **other}
-    machines.lambdas.mappings["theirs"] = foreign
+    stream = machines.described()["LatestStreamArn"]
+    machines.lambdas.mappings["theirs"] = {
+        "UUID": "theirs",
+        "EventSourceArn": "arn:aws:sqs:elsewhere",
+        "FunctionArn": KEEPER.replace("KeepIndex", "Archive"),
+        "State": "Enabled",
+    }
     removed = machines.remove()
-    assert removed["stream"] == told["LatestStreamArn"]
+    assert removed["stream"] == stream
     assert not removed["as_before"]
     assert list(machines.lambdas.mappings) == ["theirs"]
 
 
 @pytest.mark.prove
-def test_our_stream_stays_on_for_readers_that_lambda_does_not_know(machines: Machines) -> None:
-    """Pipes and KCL: no service lists the readers of a stream."""
+def test_a_removal_keeps_the_stream_on_request(machines: Machines) -> None:
+    """Pipes or KCL may read the stream, and no service lists the readers of a stream."""
     machines.built([2] * 10)
-    ours = machines.described()["LatestStreamArn"]
+    stream = machines.described()["LatestStreamArn"]
     removed = machines.remove(keepStream=True)
-    assert (removed["index"], removed["stream"]) == (None, ours)
+    assert (removed["index"], removed["stream"]) == (None, stream)
     assert not removed["as_before"]
     machines.build()
     removed = machines.remove()
-    assert (removed["stream"], removed["as_before"]) == (ours, True), "it is no more ours"
+    assert (removed["stream"], removed["as_before"]) == (stream, True), "it is the user's now"
 
 
 def test_a_plan_writes_nothing(machines: Machines) -> None:
     machines.collections([2] * 50)
     planned = machines.build(dryRun=True)
     assert planned["write_units"] == 100
-    told = machines.described()
-    assert not told.get("GlobalSecondaryIndexes")
-    assert not told.get("StreamSpecification")
+    description = machines.described()
+    assert not description.get("GlobalSecondaryIndexes")
+    assert not description.get("StreamSpecification")
     assert machines.lambdas.mappings == {}
 
 
@@ -222,7 +223,7 @@ def test_a_verification_without_an_index_is_refused(machines: Machines) -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "given", "told"),
+    ("action", "order", "message"),
     [
         ("build", [], "JSON object"),
         ("build", {}, "table is missing"),
@@ -233,6 +234,6 @@ def test_a_verification_without_an_index_is_refused(machines: Machines) -> None:
         ("build", {"table": "T", "maxWriteRate": True}, "maxWriteRate must be a number"),
     ],
 )
-def test_a_wrong_input_is_told(action: str, given: Any, told: str) -> None:
-    with pytest.raises(InvalidInput, match=told):
-        Order.parse(action, given)
+def test_an_invalid_input_is_refused(action: str, order: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Order.parse(action, order)

@@ -1,4 +1,4 @@
-"""The keeper on DynamoDB Local: any order, duplicates, crashes between any two calls."""
+"""The keeper on DynamoDB Local, with records in any order, duplicates and crashes."""
 
 import random
 from collections.abc import Callable
@@ -28,10 +28,10 @@ SORT_KEYS: dict[str, list[Any]] = {
 
 
 class Killed(BaseException):
-    """Stands for the end of a process."""
+    """The simulated end of a process."""
 
 
-class Deadly(Client):
+class KillingClient(Client):
     """A client whose process is killed before or after some of its calls."""
 
     def __init__(self, client: Client, chance: random.Random, share: float) -> None:
@@ -83,7 +83,7 @@ def deliver(
     chance: random.Random,
     until_written: Callable[[], bool] = lambda: True,
 ) -> None:
-    """All records at least once, in any order and size of batch, until none is left."""
+    """Deliver all records at least once, in random order and in batches of random size."""
     waiting: list[dict[str, Any]] = []
     while True:
         written = until_written()
@@ -103,16 +103,16 @@ def deliver(
         waiting += [record for record in batch if chance.random() < 0.1]
 
 
-def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
+def test_exactly_the_collections_with_items_have_sentinels_after_all_records(
     dynamodb: Database, table: str
 ) -> None:
     chance = random.Random(7)
     inner = dynamodb_client(Endpoint(url=dynamodb.url))
-    deadly = Deadly(inner, chance, 0.03)
+    killing = KillingClient(inner, chance, 0.03)
     stream = Stream(dynamodb, table)
 
     def work(batch: list[dict[str, Any]]) -> BatchResult:
-        return keep(batch, collections_of(dynamodb, table, deadly), withdraw=lambda: None)
+        return keep(batch, collections_of(dynamodb, table, killing), withdraw=lambda: None)
 
     with ThreadPoolExecutor(4) as pool:
         writers = [
@@ -126,16 +126,16 @@ def test_a_sentinel_is_exactly_where_an_item_is_once_all_is_quiet(
     assert any(sentinel.is_one(item) for item in scanned(dynamodb, table))
 
 
-def kept(index: Index, stream: Stream) -> dict[str, Any]:
-    """Deliver all that waits, and what comes of it; returns what that took."""
+def keep_all(index: Index, stream: Stream) -> dict[str, Any]:
+    """Deliver all records, including those of the keeper's writes, and return the usage."""
     collections = index.keeper()
     while records := stream.new():
         assert keep(records, collections, withdraw=lambda: None).failed == ()
     return usage_json(collections.usage)
 
 
-def test_what_a_write_costs(index: Index) -> None:
-    """As docs/reference/costs.md says: a steady insert takes one read, and no write."""
+def test_the_keepers_requests_for_each_kind_of_write(index: Index) -> None:
+    """An insert into an existing collection takes one read and no write (reference/costs.md)."""
     index.create(**STREAM)
     stream = index.stream()
 
@@ -143,32 +143,32 @@ def test_what_a_write_costs(index: Index) -> None:
         return {"pk": {"S": "one"}, "sk": {"S": sort}}
 
     index.put(item("a"))
-    first = kept(index, stream)
+    first = keep_all(index, stream)
     assert (first["put"], first["writes"], first["reads"]) == (1, 1, 3)
     index.put(item("b"))
-    steady = kept(index, stream)
+    steady = keep_all(index, stream)
     assert (steady["reads"], steady["read_units"], steady["writes"]) == (1, 1.0, 0)
     index.put(item("b") | {"x": {"S": "changed"}})
-    modified = kept(index, stream)
+    modified = keep_all(index, stream)
     assert (modified["reads"], modified["writes"]) == (0, 0)
     index.delete(item("b"))
-    removed = kept(index, stream)
+    removed = keep_all(index, stream)
     assert (removed["reads"], removed["writes"]) == (1, 0)
     index.delete(item("a"))
-    last = kept(index, stream)
+    last = keep_all(index, stream)
     assert (last["deleted"], last["writes"], last["reads"]) == (1, 1, 2)
     assert index.items() == []
 
 
-def test_an_item_of_the_user_in_the_sentinels_place_is_left_alone(index: Index) -> None:
+def test_a_users_item_in_the_sentinels_place_is_not_changed(index: Index) -> None:
     index.create(**STREAM)
     stream = index.stream()
-    mine = {"pk": {"S": "one"}, "sk": LEAST_SORT_KEY["S"], "x": {"S": "mine"}}
-    index.put(mine)
-    assert kept(index, stream)["occupied"] == 1
+    user_item = {"pk": {"S": "one"}, "sk": LEAST_SORT_KEY["S"], "x": {"S": "mine"}}
+    index.put(user_item)
+    assert keep_all(index, stream)["occupied"] == 1
     index.put({"pk": {"S": "one"}, "sk": {"S": "z"}})
-    assert kept(index, stream)["occupied"] == 1
-    assert mine in index.items()
+    assert keep_all(index, stream)["occupied"] == 1
+    assert user_item in index.items()
 
 
 ONE = {"pk": {"S": "one"}}
@@ -185,30 +185,28 @@ def remove_the_marker(index: Index) -> None:
     )
 
 
-@pytest.mark.parametrize("others", [0, 1, 3])
+@pytest.mark.parametrize("other_items", [0, 1, 3])
 @pytest.mark.parametrize("intrude", [put_over_the_sentinel, remove_the_marker])
 def test_the_keeper_withdraws_trust_when_an_item_replaces_a_sentinel(
-    index: Index, intrude: Callable[[Index], None], others: int
+    index: Index, intrude: Callable[[Index], None], other_items: int
 ) -> None:
     index.create(**STREAM)
     stream = index.stream()
     index.put(index.keeper().sentinel.item_of(ONE))
-    for number in range(others):
-        item = {**ONE, "sk": {"S": f"{' ' if number < 2 else ''}{number}"}}
-        index.put(item)
+    for number in range(other_items):
+        index.put({**ONE, "sk": {"S": f"{' ' if number < 2 else ''}{number}"}})
     stream.new()
     intrude(index)
     (record,) = stream.new()
     assert record["eventName"] == "MODIFY"
     withdrawn: list[bool] = []
-    collections = index.keeper()
-    done = keep([record], collections, withdraw=lambda: withdrawn.append(True))
-    assert (done.failed, withdrawn) == ((), [True])
+    result = keep([record], index.keeper(), withdraw=lambda: withdrawn.append(True))
+    assert (result.failed, withdrawn) == ((), [True])
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_records_fail_if_trust_cannot_be_withdrawn(index: Index, count: int) -> None:
-    """Also where inserts of several occupied collections are looked at together."""
+    """This is true even if the keeper reads several occupied collections together."""
     index.create(**STREAM)
     stream = index.stream()
     keys = [{"pk": {"S": f"k{number}"}} for number in range(count)]
@@ -220,22 +218,21 @@ def test_records_fail_if_trust_cannot_be_withdrawn(index: Index, count: int) -> 
         raise IndexBusy("others change the entry all the time")
 
     records = stream.new()
-    done = keep(records, index.keeper(), withdraw=withdraw)
-    assert set(done.failed) == {record["dynamodb"]["SequenceNumber"] for record in records}
-    assert len(done.failed) == count
+    failed = keep(records, index.keeper(), withdraw=withdraw).failed
+    assert set(failed) == {record["dynamodb"]["SequenceNumber"] for record in records}
+    assert len(failed) == count
 
 
-def test_a_record_that_makes_no_sense_comes_again_and_the_others_do_not(index: Index) -> None:
+def test_only_an_invalid_record_of_a_batch_fails(index: Index) -> None:
     index.create(**STREAM)
     stream = index.stream()
     index.put(*({"pk": {"S": f"k{number}"}, "sk": {"S": "a"}} for number in range(5)))
     records = stream.new()
     poison = records[2]["dynamodb"]["SequenceNumber"]
     del records[2]["dynamodb"]["Keys"]["pk"]
-    told: list[Exception] = []
-    collections = index.keeper()
-    done = keep(records, collections, told.append, withdraw=lambda: None)
-    assert done.failed == (poison,)
-    assert [type(error) for error in told] == [KeyError]
-    assert done.to_response() == {"batchItemFailures": [{"itemIdentifier": poison}]}
+    errors: list[Exception] = []
+    result = keep(records, index.keeper(), errors.append, withdraw=lambda: None)
+    assert result.failed == (poison,)
+    assert [type(error) for error in errors] == [KeyError]
+    assert result.to_response() == {"batchItemFailures": [{"itemIdentifier": poison}]}
     assert index.drift()[0] == {("S", "k2")}

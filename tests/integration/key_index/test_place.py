@@ -1,4 +1,4 @@
-"""Where the sentinels of an index are: as on record, whatever is configured since it was built."""
+"""The place of an index's sentinels is that on record, even if the configuration has changed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,14 +21,14 @@ from tests.unit.invocations import Context
 OTHER = "#other"
 
 
-class Lasting(Context):
+class MinuteContext(Context):
     def get_remaining_time_in_millis(self) -> int:
         return 60_000
 
 
 @pytest.fixture
 def built(machines: Machines) -> Sentinel:
-    """A table of 20 collections with a key index; the context has another place for sentinels."""
+    """The sentinel of an index with 20 collections, after its configured place has changed."""
     machines.built([2] * 20)
     machines.machine.places = {machines.table: OTHER}
     return machines.sentinel
@@ -38,7 +38,7 @@ def built(machines: Machines) -> Sentinel:
 def keeper(
     table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Any]]:
-    """KeepIndex, as a deploy with that context would make it."""
+    """The function KeepIndex after a deployment with the changed place."""
     for name, value in {
         "KEYHOP_BUCKET": BUCKET,
         "KEYHOP_TABLES": json.dumps([table_name]),
@@ -48,7 +48,7 @@ def keeper(
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(settings, "s3_client", lambda: s3)
-    yield lambda records: keep_index.handler({"Records": records}, Lasting())
+    yield lambda records: keep_index.handler({"Records": records}, MinuteContext())
     keep_index._table_of.cache_clear()
     keep_index._sentinel.cache_clear()
 
@@ -58,44 +58,43 @@ def item(name: str) -> dict[str, Any]:
 
 
 def places_of(machines: Machines) -> set[str]:
-    """The sort keys of all items with the marker."""
+    """Return the sort keys of all items with the marker."""
     return {item["sk"]["S"] for item in machines.items() if MARKER in item}
 
 
-def kept(keeper: Callable[..., Any], stream: Stream) -> None:
-    """Have the keeper work all records, and those of its own writes."""
+def keep_all(keeper: Callable[..., Any], stream: Stream) -> None:
+    """Let the keeper process all records, including those that its writes cause."""
     while records := stream.new():
         assert keeper(records) == {"batchItemFailures": []}
 
 
 @pytest.mark.prove
-def test_the_keeper_starts_no_second_sentinel_per_collection(
+def test_the_keeper_puts_no_second_sentinel_into_a_collection(
     machines: Machines, built: Sentinel, keeper: Callable[..., Any]
 ) -> None:
     stream = machines.stream()
-    kept(keeper, stream)
+    keep_all(keeper, stream)
     machines.put(item("new"), item("newer"))
-    kept(keeper, stream)
+    keep_all(keeper, stream)
     machines.delete(item("new"))
-    kept(keeper, stream)
+    keep_all(keeper, stream)
     assert places_of(machines) == {built.place["S"]}
     assert machines.drift() == (set(), set())
 
 
-def test_without_a_record_the_keeper_goes_by_the_context(
+def test_without_a_record_the_keeper_uses_the_configured_place(
     machines: Machines, keeper: Callable[..., Any]
 ) -> None:
-    """Of an index that was built before there were records."""
     machines.create(**STREAM)
     stream = machines.stream()
     machines.put(item("one"))
-    kept(keeper, stream)
+    keep_all(keeper, stream)
     assert places_of(machines) == {OTHER}
 
 
 @pytest.mark.parametrize("listed_by", [prove("name"), "arn"])
 def test_a_table_is_the_same_by_its_name_and_by_its_arn(machines: Machines, listed_by: str) -> None:
-    """It is account, region and name that tell a table, and not how somebody calls it."""
+    """Account, region and name identify a table."""
     machines.collections([2] * 5)
     table = machines.looked_up()
     machines.machine.places = {machines.table: OTHER}
@@ -103,15 +102,16 @@ def test_a_table_is_the_same_by_its_name_and_by_its_arn(machines: Machines, list
     places = {getattr(table, listed_by): OTHER, "another": "#another"}
     place = Sentinel.of(table.space, OTHER)
     indexes = replace(machines.machine.indexes, places=places)
-    for named in (table.bare_name, table.arn):
-        asked = replace(machines.looked_up(), name=named)
-        assert indexes.sentinel(asked) == place
-        trust = indexes.decide_trust(asked, "auto", False)
+    for name in (table.bare_name, table.arn):
+        renamed = replace(machines.looked_up(), name=name)
+        assert indexes.sentinel(renamed) == place
+        trust = indexes.decide_trust(renamed, "auto", False)
         assert (trust.doubt, trust.source and trust.source.only) == (None, place.item_of({}))
-    elsewhere = table.arn.replace(":ddblocal:", ":eu-west-1:")
-    theirs = Table(elsewhere, {**table.description, "TableArn": elsewhere})
-    of_two = replace(indexes, deployment=replace(indexes.deployment, tables=[elsewhere]))
-    assert of_two.sentinel(theirs).place == LEAST_SORT_KEY["S"], "listed by itself"
+    foreign_arn = table.arn.replace(":ddblocal:", ":eu-west-1:")
+    foreign = Table(foreign_arn, {**table.description, "TableArn": foreign_arn})
+    deployment = replace(indexes.deployment, tables=[foreign_arn])
+    foreign_place = replace(indexes, deployment=deployment).sentinel(foreign).place
+    assert foreign_place == LEAST_SORT_KEY["S"], "a table of another region"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_keeper_that_cannot_read_the_record_does_not_guess(
     damage: Callable[[Any], None],
     error: type[Exception] | None,
 ) -> None:
-    """The batch fails, so it comes again."""
+    """The batch fails, so it is delivered again."""
     machines.put(item("new"))
     records = machines.stream().new()
     damage(machines.registry.store)
@@ -150,7 +150,7 @@ def _drop(s3: Any) -> None:
 
 
 @pytest.mark.prove
-def test_a_build_and_a_verification_are_refused_and_a_removal_goes_by_the_record(
+def test_a_changed_place_blocks_builds_and_verifications_but_not_removals(
     machines: Machines, built: Sentinel
 ) -> None:
     for action in ("build", "verify"):
@@ -166,29 +166,28 @@ def test_a_build_and_a_verification_are_refused_and_a_removal_goes_by_the_record
 def test_a_deploy_during_a_verification_moves_no_sentinel(
     machines: Machines, built: Sentinel, on_record: bool
 ) -> None:
-    given = {"table": machines.table, "graceSeconds": 0}
+    fields = {"table": machines.table, "graceSeconds": 0}
     if not on_record:
         machines.registry.store.delete(ENTRY)  # type: ignore[attr-defined]
     machines.machine.places = {machines.table: None}
     execution = machines.machine.execution()
-    state = machines.step("verify", "prepare", given, execution, {})
+    state = machines.step("verify", "prepare", fields, execution, {})
     assert state["next"] == "walk"
     machines.machine.places = {machines.table: OTHER}
     state["verified"] = {"run": machines.machine.start(state["verify"], walk=True)["run"]}
-    done = machines.step("verify", "finish", given, execution, state)
-    assert done["result"]["verification"]["drift"] == 0
+    state = machines.step("verify", "finish", fields, execution, state)
+    assert state["result"]["verification"]["drift"] == 0
     assert places_of(machines) == {built.place["S"]}
     assert machines.registry.entry().place == built
 
 
 @pytest.mark.prove
-def test_a_removal_says_that_rows_are_left_elsewhere(machines: Machines, built: Sentinel) -> None:
-    """Of a second sentinel per collection, by an older version of the keeper."""
+def test_a_removal_reports_sentinels_in_another_place(machines: Machines, built: Sentinel) -> None:
+    """An older version of the keeper put a second sentinel into some collections."""
     second = {"sk": {"S": OTHER}, MARKER: {"N": "1"}}
     machines.put(*({"pk": {"S": f"k{number}"}, **second} for number in range(5)))
     removed = machines.remove()
     assert (removed["sentinels"], removed["elsewhere"], removed["as_before"]) == (0, 5, False)
     assert places_of(machines) == {OTHER}
-    again = machines.build()
-    assert again["verification"]["drift"] == 0
+    assert machines.build()["verification"]["drift"] == 0
     assert machines.remove()["elsewhere"] == 0

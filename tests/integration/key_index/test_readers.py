@@ -1,4 +1,4 @@
-"""Where no keeper runs, skip, scan and the check list the keys of users' items, and no others."""
+"""Without a keeper, skip, scan and the check list the keys of users' items only."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ WAYS = [
     for method in ("skip", "scan")
     for segments in ("1", "3", "200")
 ] + [(), ("--method", "scan"), ("--verify", "1"), ("--method", "skip", "--verify", "0.5")]
-"""In one slice and in many segments, as planned, and with a check."""
+"""Options for one and for many segments, for the plan's choice, and for a check."""
 
 
 @pytest.fixture(autouse=True)
@@ -50,21 +50,21 @@ def listed(keys: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("filling", [0, 3_000])
-def test_keys_are_listed_without_those_that_only_a_sentinel_has_left(
+def test_keys_that_have_only_a_sentinel_are_not_listed(
     database: Database, table_name: str, tmp_path: Path, filling: int
 ) -> None:
-    """Of 30 collections with sentinels, 20 hold items; some of them before the sentinel."""
+    """30 collections have sentinels and 20 have items, some of them before the sentinel."""
     database.create(table_name, **INDEXED)
-    true = [f"k{number}" for number in range(20)]
-    gone = [f"gone{number}" for number in range(10)]
-    database.fill(table_name, map(sentinel_of, true + gone))
-    for number, collection in enumerate(true):
+    with_items = [f"k{number}" for number in range(20)]
+    without_items = [f"gone{number}" for number in range(10)]
+    database.fill(table_name, map(sentinel_of, with_items + without_items))
+    for number, collection in enumerate(with_items):
         sort_keys = [["a"], ["\x01"], ["\x01", "\x02", "z"], list("abcdefgh")][number % 4]
         database.fill(table_name, items_of(collection, sort_keys, filling))
     for way in WAYS:
         status, report = database.report(table_name, tmp_path, *way)
         assert status == 0, way
-        assert listed(report["out"]) == sorted(true), way
+        assert listed(report["out"]) == sorted(with_items), way
         assert report["left_out"] == 10, way
         if "--verify" in way:
             verdict = report["verify"]
@@ -75,10 +75,10 @@ def test_keys_are_listed_without_those_that_only_a_sentinel_has_left(
 
 
 @pytest.mark.prove
-def test_a_fleet_and_its_check_go_the_same_way(
+def test_a_fleet_and_its_check_leave_out_the_same_keys(
     dynamodb: Database, table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check goes by the run's own rule: what has lost its items since the run is surplus."""
+    """A collection that has lost its items since the run is surplus to the check."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
     dynamodb.create(table_name, **INDEXED)
     collections = [f"k{number}" for number in range(30)]
@@ -88,8 +88,9 @@ def test_a_fleet_and_its_check_go_the_same_way(
         dynamodb.fill(table_name, items_of(collection, ["a", "z"]))
     machine = Machine(Runs(s3, "results", [table_name]), places={table_name: "mm"})
     for method in ("skip", "scan"):
-        given = {"table": table_name, "method": method, "segments": 3, "verifyShare": 1}
-        result = machine.start(given)
+        result = machine.start(
+            {"table": table_name, "method": method, "segments": 3, "verifyShare": 1}
+        )
         assert listed(machine.keys(result["run"])) == sorted(collections[:20])
         assert (result["keys"], result["leftOut"]) == (20, 10)
         assert result["verify"]["surplus"] == result["verify"]["missing"] == 0
@@ -102,17 +103,17 @@ def test_a_fleet_and_its_check_go_the_same_way(
 
 
 @pytest.mark.prove
-def test_the_record_tells_where_sentinels_are_when_the_index_is_gone(
+def test_the_record_has_the_place_of_sentinels_when_the_index_is_gone(
     database: Database, table_name: str, tmp_path: Path
 ) -> None:
-    """A stack was destroyed: 100 collections have sentinels, 60 have items."""
+    """A stack was destroyed. 100 collections have sentinels, and 60 have items."""
     database.create(table_name)
     place = {"S": "mm"}
     collections = [f"k{number}" for number in range(100)]
     database.fill(table_name, [sentinel_of(collection, place) for collection in collections])
     for collection in collections[:60]:
         database.fill(table_name, items_of(collection, ["a", "z"][: 1 + len(collection) % 2]))
-    assert len(database.keys(table_name).keys) == 100, "without a record nobody knows of that place"
+    assert len(database.keys(table_name).keys) == 100, "without a record, the place is unknown"
     table = table_of(database, table_name)
     registry = local_registry(table)
     registry.check_writable()
@@ -126,24 +127,24 @@ def test_the_record_tells_where_sentinels_are_when_the_index_is_gone(
     assert b'"estimate": 60' in plan.out
 
 
-LOOKING = [(), ("--method", "skip"), ("--method", "scan"), ("--verify", "1")]
-"""Ways that begin with a first look."""
+SAMPLING = [(), ("--method", "skip"), ("--method", "scan"), ("--verify", "1")]
+"""Options of runs that start with a sample."""
 
 
 @pytest.mark.parametrize("filling", [0, 2_000])
 def test_left_over_sentinels_are_recognised_by_their_place_and_marker(
     database: Database, table_name: str, tmp_path: Path, filling: int
 ) -> None:
-    """The stack was destroyed, the index deleted by hand: there is neither a record nor an index.
+    """There is neither a record nor an index.
 
-    2,000 bytes: so that the table is not read whole by its first pages.
+    With 2,000 bytes per item, the first pages do not contain the whole table.
     """
     database.create(table_name)
     collections = [f"k{number}" for number in range(100)]
     database.fill(table_name, map(sentinel_of, collections))
     for collection in collections[:60]:
         database.fill(table_name, items_of(collection, list("abcdwxyz"), filling))
-    for way in LOOKING:
+    for way in SAMPLING:
         status, report = database.report(table_name, tmp_path, *way)
         assert (status, report["left_out"]) == (0, 40), way
         assert listed(report["out"]) == sorted(collections[:60]), way
@@ -155,7 +156,7 @@ def test_left_over_sentinels_are_recognised_by_their_place_and_marker(
 def test_a_fleet_recognises_left_over_sentinels(
     dynamodb: Database, table_name: str, s3: MemoryS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of a table without keyIndex, and in many segments: the plan tells the workers."""
+    """The plan passes the place to the workers, even if the table has no keyIndex."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.url)
     dynamodb.create(table_name)
     collections = [f"k{number}" for number in range(300)]
@@ -170,25 +171,25 @@ def test_a_fleet_recognises_left_over_sentinels(
 
 
 @pytest.mark.prove
-def test_a_table_without_sentinels_is_asked_for_them_by_the_first_look_alone(
+def test_only_the_sample_requests_the_marker_of_a_table_without_sentinels(
     strict: Database, table_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attribute costs no read unit, but CPU for each item."""
+    """The attribute costs CPU time for each item, though no read units."""
     strict.create(table_name)
     for number in range(400):
         strict.fill(table_name, items_of(f"k{number}", list("abcd"), 2_000))
-    once, asked = Requester.once, []
+    once, with_marker = Requester.once, []
 
-    def noted(self: Requester, operation: str, least: float, **parameters: Any) -> Any:
-        asked.append(MARKER in parameters["ExpressionAttributeNames"].values())
-        return once(self, operation, least, **parameters)
+    def recorded(self: Requester, operation: str, minimum: float, **parameters: Any) -> Any:
+        with_marker.append(MARKER in parameters["ExpressionAttributeNames"].values())
+        return once(self, operation, minimum, **parameters)
 
-    monkeypatch.setattr(Requester, "once", noted)
+    monkeypatch.setattr(Requester, "once", recorded)
     assert len(strict.keys(table_name, "--method", "skip").keys) == 400
-    looks = asked.index(False)
-    assert 0 < looks < 100
-    assert not any(asked[looks:])
-    assert len(asked) > 2 * looks
+    sample_requests = with_marker.index(False)
+    assert 0 < sample_requests < 100
+    assert not any(with_marker[sample_requests:])
+    assert len(with_marker) > 2 * sample_requests
 
 
 def test_items_of_users_that_resemble_sentinels_are_keys(
@@ -206,14 +207,15 @@ def test_items_of_users_that_resemble_sentinels_are_keys(
         assert keys == ["another-marker", "another-place", "no-marker"], way
 
 
-def test_a_users_index_of_the_same_name_says_nothing(database: Database, table_name: str) -> None:
-    other = {"GlobalSecondaryIndexes": [index_of(INDEX, MARKER)]}
-    database.create(table_name, **INDEXED | other)
+def test_a_users_index_of_the_same_name_has_no_effect(database: Database, table_name: str) -> None:
+    database.create(table_name, **INDEXED | {"GlobalSecondaryIndexes": [index_of(INDEX, MARKER)]})
     database.fill(table_name, [sentinel_of("k")])
     assert listed(database.keys(table_name, "--method", "skip").keys) == ["k"]
 
 
-def test_logical_keys_go_the_same_way(database: Database, table_name: str, tmp_path: Path) -> None:
+def test_logical_keys_that_have_only_a_sentinel_are_not_listed(
+    database: Database, table_name: str, tmp_path: Path
+) -> None:
     database.create(table_name, **INDEXED)
     database.fill(table_name, map(sentinel_of, ["a_1", "a_2", "b_1", "c"]))
     database.fill(table_name, [*items_of("a_2", ["x"]), *items_of("c", ["x", "y"])])
@@ -227,11 +229,10 @@ def test_logical_keys_go_the_same_way(database: Database, table_name: str, tmp_p
 
 
 @pytest.mark.prove
-def test_what_it_costs(strict: Database, stand_in: StandIn, table_name: str) -> None:
-    """Each collection's first page reads the sentinel and one item more, in one request.
-
-    So a key costs what it would without sentinels, but for the sentinel's own bytes.
-    """
+def test_sentinels_add_only_their_bytes_to_the_cost_of_a_list(
+    strict: Database, stand_in: StandIn, table_name: str
+) -> None:
+    """The first page of each collection reads the sentinel and one more item in one request."""
     spent: dict[str, tuple[int, float]] = {}
     for name in ("plain", "sentinels"):
         table = f"{table_name}-{name}"
@@ -250,10 +251,9 @@ def test_what_it_costs(strict: Database, stand_in: StandIn, table_name: str) -> 
     assert spent["sentinels"][1] == pytest.approx(spent["plain"][1], rel=0.02)
 
 
-def test_what_a_sentinel_alone_costs(
+def test_a_collection_with_only_a_sentinel_costs_at_most_half_a_read_unit(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
-    """At most half a read unit more than the published way pays for a key."""
     strict.create(table_name, **INDEXED)
     strict.fill(table_name, [sentinel_of(f"k{number}") for number in range(500)])
     status, report = strict.report(table_name, tmp_path, "--method", "skip", "--segments", "1")

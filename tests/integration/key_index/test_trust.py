@@ -1,4 +1,4 @@
-"""Runs by the fleet, where the index is not to be believed, or is no more when it was read."""
+"""Runs of the fleet on an index that is not trusted, or whose trust ends during the read."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def moves_the_sentinels(machines: Machines) -> None:
 
 
 def removes_sentinels_for_a_while(machines: Machines) -> None:
-    """A removal that is stopped, and a verification that repairs what it has done."""
+    """Stop a removal after it has deleted the sentinels, and repair the index."""
     execution = machines.machine.execution()
     machines.running.add(execution.id)
     state = machines.prepared_removal(execution)
@@ -88,7 +88,7 @@ def deletes_the_index(machines: Machines) -> None:
         (moves_the_sentinels, "another sort key"),
     ],
 )
-def test_auto_reads_no_index_that_nobody_can_be_seen_to_keep(
+def test_auto_does_not_read_an_index_without_evidence_of_its_keeper(
     machines: Machines, happens: Callable[[Machines], None], reason: str
 ) -> None:
     machines.built([2] * 10)
@@ -110,51 +110,50 @@ def test_auto_reads_no_index_that_nobody_can_be_seen_to_keep(
         (deletes_the_index, "The key index could not be read: "),
     ],
 )
-def test_a_run_that_loses_its_belief_finds_the_keys_without_the_index(
+def test_a_run_whose_index_loses_its_trust_finds_the_keys_without_it(
     machines: Machines, happens: Callable[[Machines], None], reason: str
 ) -> None:
     expected = machines.built([2] * 40)
     scan, is_first = machines.machine.scan, [True]
 
-    def spoiled(*arguments: Any, **named: Any) -> Any:
+    def disturbed(*args: Any, **kwargs: Any) -> Any:
         if is_first.pop() if is_first else False:
             happens(machines)
-        return scan(*arguments, **named)
+        return scan(*args, **kwargs)
 
-    alone = machines.read(method="skip")
-    machines.machine.scan = spoiled
+    by_skip = machines.read(method="skip")
+    machines.machine.scan = disturbed
     read = machines.read(segments=4, maxReadUnits=500)
     assert (read["method"], read["keys"]) == ("skip", 40)
     assert machines.keys(read) == Counter(expected)
     assert read["run"].endswith("-anew")
     assert reason in machines.reason(read)
-    assert read["read_units"] > alone["read_units"]
+    assert read["read_units"] > by_skip["read_units"]
     first = read["run"].removesuffix("-anew")
     assert machines.machine.runs.journal(first).manifest() is None
 
 
-def test_an_index_that_is_gone_at_the_first_look_is_not_read(
+def test_an_index_that_is_deleted_before_the_sample_is_not_read(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is deleted after the evidence was looked at, and before its first page."""
+    """The index is deleted after the check of the evidence, and before its first page."""
     expected = machines.built([2] * 40)
     is_first = [True]
 
-    def deleted_first(*arguments: Any, **named: Any) -> None:
+    def deleted_first(*args: Any, **kwargs: Any) -> None:
         if is_first.pop() if is_first else False:
             delete_index(machines.database, machines.table)
-        look(*arguments, **named)
+        look(*args, **kwargs)
 
     look = Planned.look
     monkeypatch.setattr(Planned, "look", deleted_first)
     read = machines.read(segments=4)
     assert (read["method"], read["keys"]) == ("skip", 40)
     assert machines.keys(read) == Counter(expected)
-    reason = machines.reason(read)
-    assert "The key index could not be read: " in reason
+    assert "The key index could not be read: " in machines.reason(read)
 
 
-def test_a_run_whose_index_is_gone_is_resumed_without_it(machines: Machines) -> None:
+def test_a_run_whose_index_was_deleted_is_resumed_without_it(machines: Machines) -> None:
     expected = machines.built([2] * 40)
     machines.machine.plan({"table": machines.table}, machines.machine.execution("begun"))
     delete_index(machines.database, machines.table)
@@ -164,21 +163,21 @@ def test_a_run_whose_index_is_gone_is_resumed_without_it(machines: Machines) -> 
 
 
 @pytest.mark.prove
-def test_an_index_that_was_disbelieved_has_spent_what_it_has_read(machines: Machines) -> None:
+def test_the_units_of_an_index_that_lost_its_trust_count(machines: Machines) -> None:
     machines.built([2] * 40)
     scan = machines.machine.scan
 
-    def spoiled(*arguments: Any, **named: Any) -> Any:
+    def disturbed(*args: Any, **kwargs: Any) -> Any:
         disables_the_mapping(machines)
-        return scan(*arguments, **named)
+        return scan(*args, **kwargs)
 
-    machines.machine.scan = spoiled
+    machines.machine.scan = disturbed
     with pytest.raises(BudgetSpent, match=r"none of maxReadUnits remain|does not pay|first look"):
         machines.read(segments=4, maxReadUnits=3)
 
 
 @pytest.mark.prove
-def test_an_index_is_read_anyway_if_that_is_asked_for(machines: Machines) -> None:
+def test_a_stale_index_is_read_on_request(machines: Machines) -> None:
     machines.built([2] * 10)
     disables_the_mapping(machines)
     read = machines.read(method="index", accept=["stale-index"])
