@@ -22,6 +22,7 @@ from infra import (
 from infra.config import Config
 from infra.network import ENDPOINTS, STREAMS, STREAMS_VARIABLE
 from testing.iam.simulator import NotAsked
+from testing.marks import prove
 from tests.infra.apps import asset_free_app
 from tests.infra.conftest import deployed, stack_of
 from tests.infra.recorded import EACH, KEY_INDEXES, REKEY, REPORTED, SHARDED
@@ -71,7 +72,10 @@ def is_allowed(template: Deployed, call: Any) -> bool:
         return False
 
 
-@pytest.mark.parametrize("capability", ENDPOINTS)
+CAPABILITIES = [name if name in ("keys", "rekey") else prove(name) for name in ENDPOINTS]
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
 def test_a_capability_lists_the_endpoints_of_the_services_that_it_calls(capability: str) -> None:
     services = called_by(deployed(stack_of(CONTEXTS[capability])))
     assert services == {*ENDPOINTS["keys"], *ENDPOINTS[capability]}
@@ -92,6 +96,7 @@ def stack_with(capability: str, table: str = "Small", **network: Any) -> Stack:
     return stack
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("capability", [name for name in ENDPOINTS if STREAMS in ENDPOINTS[name]])
 def test_streams_cannot_be_read_from_isolated_subnets_without_an_endpoint(capability: str) -> None:
     with pytest.raises(ConfigError, match=r"reads DynamoDB Streams.*streams_endpoint"):
@@ -100,7 +105,7 @@ def test_streams_cannot_be_read_from_isolated_subnets_without_an_endpoint(capabi
         stack_with(capability, streams_endpoint=streams_endpoint)
 
 
-@pytest.mark.parametrize("capability", ENDPOINTS)
+@pytest.mark.parametrize("capability", CAPABILITIES)
 def test_synth_lists_the_endpoints_that_isolated_functions_need(capability: str) -> None:
     notes = assertions.Annotations.from_stack(stack_with(capability, streams_endpoint=PRIVATE_DNS))
     for services in (ENDPOINTS["keys"], ENDPOINTS[capability]):

@@ -16,7 +16,7 @@ from tests.integration.conftest import Scans
 SIZES = [1, 3, 10, 1, 7, 1, 1, 30] * 10
 
 
-@pytest.mark.parametrize("method", ["skip", "scan"])
+@pytest.mark.parametrize("method", ["skip", prove("scan")])
 def test_the_rate_holds_over_the_whole_run(
     strict: Database, charged: Scans, table_name: str, tmp_path: Path, method: str
 ) -> None:

@@ -290,6 +290,7 @@ def test_throttling_slows_the_workers_down(
     assert after - before <= 4 * SLOWEST * (ended - throttled) + threads
 
 
+@pytest.mark.prove
 def test_a_segment_that_is_always_throttled_does_not_block_the_others(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path
 ) -> None:
@@ -324,6 +325,7 @@ def test_throttles_are_reported_even_if_no_request_succeeds(
     assert report["throttles"]["TableReadAccountLimitExceeded"] >= 4
 
 
+@pytest.mark.prove
 def test_a_throttled_first_request_is_retried(
     strict: Database, stand_in: StandIn, table_name: str
 ) -> None:

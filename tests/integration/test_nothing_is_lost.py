@@ -163,7 +163,9 @@ def test_parts_without_a_commit_do_not_count_and_are_deleted(
     assert not any(file.exists() for file in stray)
 
 
-@pytest.mark.parametrize(("collections", "kills"), [(40, 2), prove(150, 8)], ids=["twice", "often"])
+@pytest.mark.parametrize(
+    ("collections", "kills"), [prove(40, 2), prove(150, 8)], ids=["twice", "often"]
+)
 def test_killed_at_random_moments_and_resumed_until_done(
     dynamodb: Database, table_name: str, tmp_path: Path, collections: int, kills: int
 ) -> None:

@@ -103,6 +103,7 @@ def test_each_key_is_printed_once_though_processes_are_killed(
     assert children(os.getpid()) == []
 
 
+@pytest.mark.prove
 def test_ctrl_c_ends_all_processes_and_another_number_of_them_can_resume(
     strict: Database, stand_in: StandIn, table_name: str, tmp_path: Path, interrupt: Interrupt
 ) -> None:

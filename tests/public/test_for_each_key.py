@@ -17,6 +17,7 @@ from keyhop.errors import Stopped
 from keyhop.key_index.sentinel import Sentinel
 
 from testing.databases import Database
+from testing.marks import prove
 from testing.servers import LOCAL_CREDENTIALS, ROOT
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
@@ -149,6 +150,7 @@ keyhop.for_each_key(table, endpoint_url=url, put=item, output=output, max_write_
 """
 
 
+@pytest.mark.prove
 def test_a_killed_run_is_resumed(dynamodb: Database, table_name: str) -> None:
     each = Each(dynamodb, table_name, [2] * 200)
     command = [sys.executable, "-c", PROGRAM, table_name, dynamodb.url, str(Path("run").resolve())]
@@ -252,7 +254,7 @@ def test_a_list_without_the_attributes_of_first_items_is_refused(
     assert each.features() == set()
 
 
-@pytest.mark.parametrize("operation", ["Scan", "PutItem"])
+@pytest.mark.parametrize("operation", [prove("Scan"), "PutItem"])
 def test_a_run_is_stopped_while_it_lists_or_writes(
     strict: Database, stand_in: StandIn, table_name: str, operation: str
 ) -> None:

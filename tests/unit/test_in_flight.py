@@ -87,9 +87,8 @@ def test_a_busy_cpu_gets_no_more_lanes() -> None:
     now = 0.0
     flight.begin(now, MOST)
     for _ in range(40):
-        for page in range(100):
+        for _ in range(100):
             flight.page(now, now + 0.01 / (1 + flight.lanes))  # each lane makes all others faster
-            assert page >= 0
         now += 1.0
         flight.look(now)
     assert flight.lanes <= FIRST
@@ -104,7 +103,7 @@ def test_most_lanes_that_wait_for_an_allowed_rate_are_given_up() -> None:
 
 
 @pytest.mark.parametrize("latency", [0.005, prove(0.05), 0.2])
-@pytest.mark.parametrize("rate", [10.0, prove(200.0), 500.0])
+@pytest.mark.parametrize("rate", [10.0, prove(200.0), prove(500.0)])
 def test_an_allowed_rate_is_used_at_any_distance(rate: float, latency: float) -> None:
     model = Model(InFlight(), always(latency), budget=Budget(max_rate=rate)).run(40.0)
     assert 0.95 <= model.pages_a_second(8.0, 40.0) * 0.5 / rate <= 1.01
@@ -159,7 +158,7 @@ def test_nine_tenths_of_a_throttling_table_are_used_with_large_pages(
 
 
 @pytest.mark.parametrize("units", [0.5, 128.0])
-@pytest.mark.parametrize("gives", [50.0, 200.0])
+@pytest.mark.parametrize("gives", [50.0, prove(200.0)])
 def test_a_table_that_gives_three_times_as_much_is_used_soon(gives: float, units: float) -> None:
     more = steps((0.0, gives), (20.0, 3 * gives))
     model = Model(InFlight(), always(0.01), always(0.0002), gives=more, units=units).run(55.0)

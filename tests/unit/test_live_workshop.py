@@ -333,6 +333,7 @@ def test_a_table_of_another_maker_is_removed_by_its_tag_only(dynamodb: Any) -> N
     assert names(dynamodb) == ["theirs"]
 
 
+@pytest.mark.prove
 def test_the_app_in_a_vpc_has_the_endpoints_that_synth_names() -> None:
     app = App(context={"aws:cdk:bundling-stacks": []})
     Enclosed(app, "Trial", "Orders")
@@ -369,6 +370,7 @@ def test_the_second_machine_is_the_example_of_the_page_and_may_run_its_maps() ->
     assert all(":execution:Trial/*'" in resource for resource in follow)
 
 
+@pytest.mark.prove
 def test_the_endpoints_are_deleted_after_the_functions_that_use_them() -> None:
     app = App(context={"aws:cdk:bundling-stacks": []})
     Enclosed(app, "Trial", "Orders", "us-east-1b")

@@ -111,7 +111,7 @@ class Run:
         self.children.append(Child(link, descriptors))
         return self.children[-1]
 
-    def commit(self, group: int, number: int = 0, keys: int = 0, finished: bool = True) -> None:
+    def commit(self, group: int, number: int = 0, finished: bool = True) -> None:
         ended = self.plan.group_size(group) if finished else 0
         checkpoint = Checkpoint(ended)
         record = Commit(group, number, "a", (), ended, Usage(), 1.0, checkpoint, finished)
@@ -224,7 +224,7 @@ def test_units_and_keys_of_the_processes_count_in_the_parent(tmp_path: Path) -> 
         assert (run.reader.usage.requests, run.reader.usage.read_units) == (65, 32.5)
         assert run.reader.budget.remaining == 967.5
         for child in run.children:
-            run.commit(child.assignment.group, keys=0)
+            run.commit(child.assignment.group)
             child.end()
 
     assert run.work(read, nothing, check)

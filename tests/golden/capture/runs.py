@@ -7,7 +7,6 @@ from typing import Any
 
 from tests.golden.capture.places import empty_environment, machine_on, objects, stand_in
 from tests.golden.normal import normal, pattern_of, shape
-from tests.integration.fleet.test_logical import through
 
 RUNS: dict[str, tuple[str, ...]] = {
     "skip": (),
@@ -86,7 +85,7 @@ def fleet_runs() -> dict[str, Any]:
         results["plan only"] = {"output": shape([planned])}
         for number, (name, options) in enumerate(FLEET.items()):
             run = f"run-{number}"
-            output = through(machine, {"table": "Orders", "segments": 64, **options}, run)
+            output = machine.start({"table": "Orders", "segments": 64, **options}, run)
             prefix = f"runs/{run}/"
             files = {k.removeprefix(prefix): v for k, v in objects(machine).items() if prefix in k}
             results[name] = {"output": normal(output), **run_files(files)}

@@ -48,6 +48,7 @@ def test_a_budget_that_is_too_small_ends_the_run_and_a_resume_with_more_finishes
     assert names(machine, "run") == Counter(expected)
 
 
+@pytest.mark.prove
 def test_a_rate_holds_over_all_workers_together(machine: Fleet, charged: Scans) -> None:
     """The rate is measured as the service measures it: units of its answers, by its clock."""
     machine.collections([1] * 300, filling=3_000)
@@ -161,6 +162,7 @@ def test_a_run_whose_budget_is_too_small_for_the_sample_does_not_start(machine: 
         machine.run(resume="poor")
 
 
+@pytest.mark.prove
 def test_a_sample_ends_before_the_function_does_under_a_low_rate(
     machine: Fleet, charged: Scans, monkeypatch
 ) -> None:

@@ -30,7 +30,7 @@ from tests.integration.test_logical_keys import (
     in_small_slices,
     with_keys_that_look_like_shards,
 )
-from tests.machine import Machine, passed_on
+from tests.machine import passed_on
 
 SHARDS = [1, 2, 9, 1, 40, 1, 3, 1] * 8
 PLAIN = ["/plain.txt", "/zero_0", "/large_1001", "/f3", "/f3.txt"]
@@ -45,11 +45,6 @@ def sharded(database: Database, table: str) -> Counter[str]:
     items = ({"pk": {"S": key}, "sk": {"S": "1"}} for key in [*physical, *PLAIN])
     database.fill(table, items)
     return Counter({f"/f{n}.txt" for n in range(len(SHARDS))} | set(PLAIN))
-
-
-def through(machine: Machine, execution_input: dict[str, Any], name: str) -> dict[str, Any]:
-    """Run an execution, and return its output."""
-    return machine.start(execution_input, name)
 
 
 def listed(machine: Fleet, run: str = "run") -> Counter[str]:

@@ -34,6 +34,7 @@ def fill(machine: Fleet, sizes: list[int]) -> None:
     )
 
 
+@pytest.mark.prove
 def test_several_workers_sample_within_one_budget(machine: Fleet, charged: Scans) -> None:
     fill(machine, SIZES)
     machine.name = "SampleKeys"

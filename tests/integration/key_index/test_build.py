@@ -229,6 +229,7 @@ def test_an_insert_beside_an_item_in_the_sentinels_place_takes_one_read(
     assert usage.read_units <= 300_100 / 4096 + 1
 
 
+@pytest.mark.prove
 def test_a_look_at_a_collection_of_large_items_reads_one_of_them(machines: Machines) -> None:
     """Two items of 390 KB before the sentinel cost 192 read units if their size is unknown."""
     machines.create(**STREAM)
@@ -292,6 +293,7 @@ class FakeAutoScaling:
         ]
 
 
+@pytest.mark.prove
 def test_a_build_and_a_removal_report_refusals_of_auto_scaling(machines: Machines) -> None:
     """A later build sets up the auto scaling that was refused to an earlier one."""
     throughput = {"ReadCapacityUnits": 100, "WriteCapacityUnits": 100}

@@ -148,6 +148,7 @@ def test_a_list_does_not_fail_if_the_index_is_deleted_during_the_read(
     assert len(listed.splitlines()) == len(set(listed.splitlines())) == 30
 
 
+@pytest.mark.prove
 def test_a_run_that_starts_again_asks_before_it_reads_the_table(
     index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ def test_a_run_that_starts_again_asks_before_it_reads_the_table(
     assert "add --yes" in summary["error"]
 
 
+@pytest.mark.prove
 def test_a_run_whose_index_was_deleted_is_resumed_without_it(
     index: Index, lambdas: FakeLambda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_auto_does_not_read_an_index_without_evidence_of_its_keeper(
         machines.read(method="index")
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("happens", "reason"),
     [
@@ -153,6 +154,7 @@ def test_an_index_that_is_deleted_before_the_sample_is_not_read(
     assert "The key index could not be read: " in machines.reason(read)
 
 
+@pytest.mark.prove
 def test_a_run_whose_index_was_deleted_is_resumed_without_it(machines: Machines) -> None:
     expected = machines.built([2] * 40)
     machines.machine.plan({"table": machines.table}, machines.machine.execution("begun"))

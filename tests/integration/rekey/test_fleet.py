@@ -131,6 +131,7 @@ def test_buckets_are_distributed_to_workers(verifies: Machine, rekey: RekeyTable
     assert result["digests"]["dollars"] > 0
 
 
+@pytest.mark.prove
 def test_a_failed_verification_is_resumed_and_counts_each_difference_once(
     verifies: Machine, rekey: RekeyTables
 ) -> None:

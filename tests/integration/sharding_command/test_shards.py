@@ -301,6 +301,7 @@ def slow(place: Place) -> Place:
     return place
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_drain_can_be_started_again(
     slow: Place, number: signal.Signals, status: int

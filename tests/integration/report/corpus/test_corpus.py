@@ -17,7 +17,6 @@ from testing.standin.server import running
 
 USUAL = (
     "shop, tagged and typed",
-    "a busy shop, seen from everywhere",
     "keys with a shard's number behind a hash sign",
     "invoices numbered from 1",
     "log lines by day",

@@ -7,12 +7,13 @@ import pytest
 from keyhop.report.candidates import candidate
 
 from testing.databases import Database
+from testing.marks import prove
 from tests.integration.report.sample.tables import collections, sampled
 
 TEXT = "PK=CITY#{city}#{hash(sk)%2}"
 
 
-@pytest.mark.parametrize("units", [60, 400])
+@pytest.mark.parametrize("units", [60, prove(400)])
 def test_a_candidate_is_judged_by_the_sample(
     dynamodb: Database, table_name: str, units: float
 ) -> None:

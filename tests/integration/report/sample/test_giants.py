@@ -42,6 +42,7 @@ def test_an_index_reveals_a_giant_for_a_few_units(strict: Database, giant_table:
     assert facts.rru <= 150 + 1
 
 
+@pytest.mark.prove
 def test_without_an_index_the_unseen_share_of_the_items_reveals_a_giant(
     dynamodb: Database, table_name: str
 ) -> None:

@@ -61,6 +61,7 @@ def test_the_sample_stays_within_its_budget(
         assert sum(units) <= budget + max(units)
 
 
+@pytest.mark.prove
 def test_large_items_exceed_the_budget_by_one_page_at_most(
     strict: Database, table_name: str, units: list[float]
 ) -> None:
