@@ -23,24 +23,30 @@ from boto3.dynamodb.conditions import Attr, Key
 SEAT, ORDER = "seat#", "order#"
 FREE, HELD, SOLD = "free", "held", "sold"
 HOLD_SECONDS = 600
-MOST_KEYS = 100
-"""Of one BatchGetItem."""
+MAX_KEYS = 100
+"""The maximum number of keys in a BatchGetItem."""
 
 
 class BoxOfficeError(Exception):
-    """What a caller can answer for."""
+    """An error that the caller can handle."""
 
 
 class EventExists(BoxOfficeError):
-    """Its name is taken."""
+    """There is already an event of this name."""
 
 
 class NotOnSale(BoxOfficeError):
-    """There is no such event, or not yet, or not any more."""
+    """The event does not exist, or its sale is closed."""
 
 
 class SeatTaken(BoxOfficeError):
-    """status: why; customer: who has it."""
+    """A seat is not available.
+
+    Attributes:
+        seat: The seat.
+        status: Its status.
+        customer: The customer who holds it, or has bought it.
+    """
 
     def __init__(self, seat: str, status: str, customer: str | None) -> None:
         super().__init__(f"{seat} is {status}")
@@ -48,12 +54,12 @@ class SeatTaken(BoxOfficeError):
 
 
 class NoSuchOrder(BoxOfficeError):
-    """It was cancelled, or never made."""
+    """The order was cancelled, or never placed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Of one customer, for seats of one event. at: its time, as ISO 8601."""
+    """An order of a customer for seats of an event, at a time in ISO 8601."""
 
     event: str
     id: str
@@ -69,7 +75,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class OrderPage:
-    """next: a token for the orders that follow; None at the end."""
+    """A page of orders, and the token of the next page; None at the end."""
 
     orders: list[Order]
     next: str | None
@@ -77,7 +83,7 @@ class OrderPage:
 
 @dataclass(slots=True)
 class Units:
-    """Capacity units that were consumed, as DynamoDB tells."""
+    """The consumed capacity units, as DynamoDB reports them."""
 
     read: float = 0.0
     written: float = 0.0
@@ -85,7 +91,13 @@ class Units:
 
 @dataclass(slots=True)
 class BoxOffice:
-    """table: boto3's Table, or a ShardedTable; batch_get_item: of boto3's resource, or its own."""
+    """The box office.
+
+    Attributes:
+        table: boto3's Table, or a ShardedTable.
+        batch_get_item: The method of boto3's resource, or of the ShardedTable.
+        units: The consumed capacity units.
+    """
 
     table: Any
     batch_get_item: Callable[..., dict[str, Any]]
@@ -96,9 +108,9 @@ class BoxOffice:
     def create_event(
         self, event: str, title: str, rows: Sequence[str], seats: int, price: Decimal
     ) -> None:
-        """An event that is not on sale yet, with so many seats in each row.
+        """Create an event that is not on sale yet, with `seats` seats in each row.
 
-        Raises EventExists; nothing is changed then.
+        Raise EventExists, and change nothing, if the name is taken.
         """
         try:
             answer = self.table.put_item(
@@ -116,7 +128,10 @@ class BoxOffice:
                     batch.put_item(Item={**seat, "price": price})
 
     def open_sale(self, event: str, on_sale: bool = True) -> bool:
-        """Whether it was on sale before. Raises NotOnSale for an event that there is not."""
+        """Open or close the sale, and return whether it was open before.
+
+        Raise NotOnSale if the event does not exist.
+        """
         try:
             answer = self.table.update_item(
                 Key={"event": event, "entry": "info"},
@@ -132,18 +147,18 @@ class BoxOffice:
         return bool(answer["Attributes"]["on_sale"])
 
     def info(self, event: str) -> dict[str, Any] | None:
-        """Title, whether it is on sale, and how many seats are sold."""
+        """Return the title, whether the sale is open, and the number of sold seats."""
         answer = self.table.get_item(
             Key={"event": event, "entry": "info"},
             ProjectionExpression="title, on_sale, #sold",
             ExpressionAttributeNames={"#sold": "sold"},
             ConsistentRead=True,
         )
-        found: dict[str, Any] | None = answer.get("Item")
-        return found
+        item: dict[str, Any] | None = answer.get("Item")
+        return item
 
     def remove_event(self, event: str) -> int:
-        """Remove all that belongs to an event; how many items that were."""
+        """Delete all items of an event, and return their number."""
         removed = 0
         with self.table.batch_writer() as batch:
             for page in self._pages(
@@ -160,7 +175,7 @@ class BoxOffice:
     # Seats
 
     def seat_map(self, event: str) -> dict[str, int]:
-        """How many seats are free, held and sold; a moment old."""
+        """Return the numbers of free, held and sold seats, by an eventually consistent read."""
         return {
             status: sum(
                 page["Count"]
@@ -173,17 +188,17 @@ class BoxOffice:
             for status in (FREE, HELD, SOLD)
         }
 
-    def free_seats(self, event: str, row: str, dearest: Decimal | None = None) -> list[str]:
-        """The free seats of a row, in order; dearest: up to this price."""
-        wanted = Attr("status").eq(FREE)
-        if dearest is not None:
-            wanted &= Attr("price").lte(dearest)
+    def free_seats(self, event: str, row: str, max_price: Decimal | None = None) -> list[str]:
+        """Return the free seats of a row in order, up to a price."""
+        condition = Attr("status").eq(FREE)
+        if max_price is not None:
+            condition &= Attr("price").lte(max_price)
         return [
             item["entry"].removeprefix(SEAT)
             for page in self._pages(
                 KeyConditionExpression=Key("event").eq(event)
                 & Key("entry").begins_with(f"{SEAT}{row}-"),
-                FilterExpression=wanted,
+                FilterExpression=condition,
                 ProjectionExpression="entry",
                 ConsistentRead=True,
             )
@@ -191,25 +206,27 @@ class BoxOffice:
         ]
 
     def seats(self, event: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """What is known of these seats, by their names; those that there are."""
-        found: dict[str, dict[str, Any]] = {}
-        for at in range(0, len(names), MOST_KEYS):
+        """Return the items of the seats that exist, by their names."""
+        items: dict[str, dict[str, Any]] = {}
+        for at in range(0, len(names), MAX_KEYS):
             keys = [
-                {"event": event, "entry": f"{SEAT}{name}"} for name in names[at : at + MOST_KEYS]
+                {"event": event, "entry": f"{SEAT}{name}"} for name in names[at : at + MAX_KEYS]
             ]
-            wanted: dict[str, Any] = {self.table.name: {"Keys": keys, "ConsistentRead": True}}
-            while wanted:
-                answer = self.batch_get_item(RequestItems=wanted, ReturnConsumedCapacity="TOTAL")
-                self.units.read += sum(one["CapacityUnits"] for one in answer["ConsumedCapacity"])
+            request: dict[str, Any] = {self.table.name: {"Keys": keys, "ConsistentRead": True}}
+            while request:
+                answer = self.batch_get_item(RequestItems=request, ReturnConsumedCapacity="TOTAL")
+                self.units.read += sum(
+                    units["CapacityUnits"] for units in answer["ConsumedCapacity"]
+                )
                 for item in answer["Responses"][self.table.name]:
-                    found[item["entry"].removeprefix(SEAT)] = item
-                wanted = answer["UnprocessedKeys"]
-        return found
+                    items[item["entry"].removeprefix(SEAT)] = item
+                request = answer["UnprocessedKeys"]
+        return items
 
     def hold(self, event: str, seat: str, customer: str, now: int) -> dict[str, Any]:
-        """Keep a seat for a customer, for ten minutes; the seat. Raises SeatTaken.
+        """Hold a seat for a customer for ten minutes, and return the seat; raise SeatTaken.
 
-        A hold that is over counts for nothing; one's own is prolonged.
+        An expired hold does not count, and the customer's own hold is extended.
         """
         usable = (
             Attr("status").eq(FREE)
@@ -232,15 +249,15 @@ class BoxOffice:
                 ReturnConsumedCapacity="TOTAL",
             )
         except self.table.meta.client.exceptions.ConditionalCheckFailedException as error:
-            there = error.response.get("Item", {})  # typed, as boto3 leaves it
-            status = there.get("status", {"S": "no seat"})["S"]
-            raise SeatTaken(seat, status, there.get("customer", {}).get("S")) from None
+            item = error.response.get("Item", {})  # boto3 leaves it in DynamoDB JSON
+            status = item.get("status", {"S": "no seat"})["S"]
+            raise SeatTaken(seat, status, item.get("customer", {}).get("S")) from None
         self._wrote(answer)
-        held: dict[str, Any] = answer["Attributes"]
-        return held
+        held_seat: dict[str, Any] = answer["Attributes"]
+        return held_seat
 
     def release(self, event: str, seat: str, customer: str) -> bool:
-        """Give a held or sold seat back; False if it was not this customer's."""
+        """Free a held or sold seat; return False if it was not this customer's."""
         try:
             self.table.update_item(
                 Key=self._seat(event, seat),
@@ -256,10 +273,10 @@ class BoxOffice:
     # Orders
 
     def buy(self, order: Order, now: int) -> int:
-        """Sell held seats; how many of the event are sold now.
+        """Sell held seats, and return the number of sold seats of the event.
 
-        There is no transaction: an order that fails gives its seats back. The same order may come
-        again, as after an answer that was lost: it counts once. Raises NotOnSale or SeatTaken.
+        This is not a transaction: an order that fails frees its seats. An order that is sent again,
+        because the response was lost, counts once. Raise NotOnSale or SeatTaken.
         """
         about = self.info(order.event)
         if about is None or not about["on_sale"]:
@@ -280,48 +297,48 @@ class BoxOffice:
         return self._count_sold(order.event, 0 if "Attributes" in before else len(order.seats))
 
     def cancel(self, order: Order) -> int:
-        """Take an order back; how many seats of the event are sold now. Raises NoSuchOrder."""
+        """Cancel an order, and return the number of sold seats of the event; raise NoSuchOrder."""
         answer = self.table.delete_item(
             Key={"event": order.event, "entry": order.entry}, ReturnValues="ALL_OLD"
         )
         if "Attributes" not in answer:
             raise NoSuchOrder(order.id)
         seats = answer["Attributes"]["seats"]
-        given = [self.release(order.event, seat, order.customer) for seat in seats]
-        return self._count_sold(order.event, -sum(given))
+        released = [self.release(order.event, seat, order.customer) for seat in seats]
+        return self._count_sold(order.event, -sum(released))
 
     def orders(
-        self, event: str, first: str, last: str, most: int = 20, token: str | None = None
+        self, event: str, first: str, last: str, limit: int = 20, token: str | None = None
     ) -> OrderPage:
-        """Orders between two times, the latest first; `most` on a page."""
-        more = {} if token is None else {"ExclusiveStartKey": _decoded(token)}
+        """Return a page of up to `limit` orders between two times, the latest first."""
+        start = {} if token is None else {"ExclusiveStartKey": _decoded(token)}
         answer = self.table.query(
             KeyConditionExpression=Key("event").eq(event)
             & Key("entry").between(f"{ORDER}{first}", f"{ORDER}{last}~"),
             ScanIndexForward=False,
-            Limit=most,
-            **more,
+            Limit=limit,
+            **start,
         )
         last_key = answer.get("LastEvaluatedKey")
         orders = [_order(item) for item in answer["Items"]]
         return OrderPage(orders, None if last_key is None else _encoded(last_key))
 
     def orders_of(self, customer: str) -> list[Order]:
-        """A customer's orders of all events, by their time; a moment old."""
-        words = {
+        """Return a customer's orders of all events by time, by an eventually consistent read."""
+        query = {
             "IndexName": "by-customer",
             "KeyConditionExpression": "customer = :customer AND begins_with(entry, :order)",
             "ExpressionAttributeValues": {":customer": customer, ":order": ORDER},
         }
-        return [_order(item) for page in self._pages(**words) for item in page["Items"]]
+        return [_order(item) for page in self._pages(**query) for item in page["Items"]]
 
     def _sell(self, order: Order, seat: str, now: int) -> None:
-        mine = Attr("customer").eq(order.customer)
+        is_own = Attr("customer").eq(order.customer)
         try:
             self.table.update_item(
                 Key=self._seat(order.event, seat),
                 UpdateExpression="SET #status = :sold REMOVE #until",
-                ConditionExpression=mine & (Attr("status").eq(SOLD) | Attr("until").gte(now)),
+                ConditionExpression=is_own & (Attr("status").eq(SOLD) | Attr("until").gte(now)),
                 ExpressionAttributeNames={"#status": "status", "#until": "until"},
                 ExpressionAttributeValues={":sold": SOLD},
             )
@@ -340,15 +357,15 @@ class BoxOffice:
     def _seat(self, event: str, seat: str) -> dict[str, str]:
         return {"event": event, "entry": f"{SEAT}{seat}"}
 
-    def _pages(self, **words: Any) -> Iterator[dict[str, Any]]:
-        """All pages of a query; what they cost is noted."""
+    def _pages(self, **query: Any) -> Iterator[dict[str, Any]]:
+        """Yield the pages of a query, and add up their units."""
         while True:
-            page = self.table.query(**words, ReturnConsumedCapacity="TOTAL")
+            page = self.table.query(**query, ReturnConsumedCapacity="TOTAL")
             self.units.read += page["ConsumedCapacity"]["CapacityUnits"]
             yield page
             if "LastEvaluatedKey" not in page:
                 return
-            words["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def _wrote(self, answer: dict[str, Any]) -> None:
         assert answer["ResponseMetadata"]["HTTPStatusCode"] == 200

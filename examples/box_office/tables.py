@@ -1,10 +1,10 @@
-"""The tables of the box office: its own, and that of the shards' metadata."""
+"""Creates the table of the box office, and the table of the shards' metadata."""
 
 from typing import Any
 
 
 def create_tables(client: Any, name: str) -> None:
-    """`name`, and `name`-shards, which only ShardedTable needs. client: boto3's, of DynamoDB."""
+    """Create `name`, and `name`-shards, which only ShardedTable needs, by a client of DynamoDB."""
     client.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",

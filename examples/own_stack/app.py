@@ -1,8 +1,8 @@
-"""A stack of somebody's own, with Keyhop's constructs over its table and its topic.
+"""An application's own stack, which adds Keyhop's constructs to its table and its topic.
 
 make dist && pip install 'dist/keyhop-0.1.0-py3-none-any.whl[cdk]'
 cd examples/own_stack && cdk deploy
-keyhop keys Orders --remote --stack Shop   (the table's own name, as DynamoDB has it)
+keyhop keys TABLE --remote --stack Shop   (TABLE is the name that CloudFormation gave the table)
 """
 
 from aws_cdk import App, Stack, Tags
@@ -13,7 +13,7 @@ from keyhop_cdk import KeyEnumeration, KeyIndex, keyhop_table
 
 
 class Shop(Stack):
-    """Their table and topic; the keys of the table, listed and kept in a key index."""
+    """A shop's table and topic, with lists of the table's keys and a key index."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)

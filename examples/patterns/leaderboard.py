@@ -7,13 +7,13 @@ from keyhop.sharding.table import ShardedTable
 
 
 def best(table: ShardedTable) -> list[str]:
-    """The best three of a thousand players, and the last one."""
+    """Return the best three of a thousand players, and the last one."""
     table.batch_write(
         {"level": "7", "player": f"player {n}", "score": n * 7919 % 1009} for n in range(1, 1001)
     )
     board = ReadSharded(table, index="by-score")
-    found = [*board.top("7", 3), *board.top("7", 1, least=True)]
-    return [f"{one['player']}: {one['score']}" for one in found]
+    players = [*board.top("7", 3), *board.top("7", 1, least=True)]
+    return [f"{player['player']}: {player['score']}" for player in players]
 
 
 if __name__ == "__main__":

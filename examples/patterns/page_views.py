@@ -7,11 +7,11 @@ from keyhop.sharding.table import ShardedTable
 
 
 def count(table: ShardedTable) -> str:
-    """A view may count twice if its answer is lost; an order must not."""
+    """Count views, which may count twice if a response is lost, and orders, which must not."""
     counters = ShardedCounter(table)
     for _ in range(5):
         counters.add("/pricing#views")
-    for order in ("4711", "4712", "4711"):  # the last is a message that came twice
+    for order in ("4711", "4712", "4711"):  # the last message is a duplicate
         added = counters.add("/pricing#euros", 50, token=f"order-{order}")
         if not added.counted:
             print(f"order {order} was counted before")

@@ -1,4 +1,4 @@
-"""Readings of sensors, a day of each together: python sensor_log.py TABLE (sensor S, at S, ...)."""
+"""Readings of sensors in daily buckets: python sensor_log.py TABLE (sensor S, at S, ...)."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from keyhop.sharding.table import ShardedTable
 
 
 def log(table: ShardedTable, now: datetime) -> list[str]:
-    """Four days of readings; then the newest, a page of a day, and buckets of an hour from then."""
+    """Write four days of readings, read the newest and two pages, and change to hourly buckets."""
     readings = CalendarTable(table, bucket="day")
     times = [now - timedelta(hours=4 * n) for n in range(24)]
     readings.batch_write(
@@ -17,7 +17,7 @@ def log(table: ShardedTable, now: datetime) -> list[str]:
     )
     between = ((now - timedelta(days=30)).isoformat(), now.isoformat())
     newest = readings.query("7", between=between, descending=True, limit=3)
-    lines = [f"{one['at']} {one['celsius']}" for one in newest]
+    lines = [f"{reading['at']} {reading['celsius']}" for reading in newest]
     page = readings.query_page("7", between=between, limit=10)
     rest = readings.query_page("7", between=between, limit=100, page_token=page.token)
     lines.append(f"{len(page.items)} and {len(rest.items)} readings")

@@ -36,7 +36,7 @@ def create_tables(client: Any, name: str, partition: str, sort: str, index: str 
 
 
 def forget_tokens(client: Any, name: str) -> None:
-    """Have DynamoDB delete what is known of tokens whose time is over."""
+    """Let DynamoDB delete the records of expired tokens."""
     client.update_time_to_live(
         TableName=name,
         TimeToLiveSpecification={"Enabled": True, "AttributeName": "keyhop_expires"},

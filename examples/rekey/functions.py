@@ -1,8 +1,8 @@
-"""Of functions.yaml: pure, from typed values to typed values; what is kept is not their concern."""
+"""The functions of functions.yaml. They are pure, and take and return items in DynamoDB JSON."""
 
 
 def forward(item):
-    """The item under its new key; None would leave it out."""
+    """Return the item under its new key; None would exclude it."""
     _region, account, address = item["PK"]["S"].split("/")
     user, _, host = address.partition("@")
     rest = {name: value for name, value in item.items() if name != "PK"}
@@ -10,5 +10,5 @@ def forward(item):
 
 
 def backward(item):
-    """All but the source's key, which is put back from where it is kept."""
+    """Return the item without the new key; Keyhop restores the old key that the template keeps."""
     return {name: value for name, value in item.items() if name not in ("PK", "SK")}

@@ -96,7 +96,7 @@ def test_an_evening_of_sales(at: Office) -> None:
     assert office.open_sale(EVENT) is True
     assert office.seat_map(EVENT) == {"free": 24, "held": 0, "sold": 0}
     assert office.free_seats(EVENT, "B") == [f"B-{n:02}" for n in range(1, 13)]
-    assert office.free_seats(EVENT, "B", dearest=Decimal(49)) == []
+    assert office.free_seats(EVENT, "B", max_price=Decimal(49)) == []
 
     assert office.hold(EVENT, "A-03", "eva", NOW) == {
         **{"event": EVENT, "entry": "seat#A-03", "status": "held", "customer": "eva"},
