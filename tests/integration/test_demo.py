@@ -35,6 +35,7 @@ def cloud(strict: Database, tmp_path: Path) -> Cloud:
     return cloud_of(strict, tmp_path)
 
 
+@pytest.mark.prove
 def test_an_unexpected_number_of_puts_and_deletions_is_a_fault(
     dynamodb: Database, tmp_path: Path
 ) -> None:

@@ -20,7 +20,6 @@ from keyhop.jobs.processes import MOST_DEATHS
 from keyhop.storage.local import Directory
 
 from testing.databases import Database, resuming
-from testing.marks import prove
 from testing.standin.server import StandIn
 from tests.integration.conftest import Interrupt, Scans
 from tests.integration.test_nothing_is_lost import committed_keys
@@ -62,7 +61,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kills", [1, prove(MOST_DEATHS)])
+@pytest.mark.prove
+@pytest.mark.parametrize("kills", [1, MOST_DEATHS])
 def test_each_key_is_printed_once_though_processes_are_killed(
     strict: Database,
     stand_in: StandIn,

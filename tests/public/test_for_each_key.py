@@ -17,7 +17,6 @@ from keyhop.errors import Stopped
 from keyhop.key_index.sentinel import Sentinel
 
 from testing.databases import Database
-from testing.marks import prove
 from testing.servers import LOCAL_CREDENTIALS, ROOT
 from testing.simulation.service import failure
 from testing.standin.server import StandIn
@@ -254,7 +253,8 @@ def test_a_list_without_the_attributes_of_first_items_is_refused(
     assert each.features() == set()
 
 
-@pytest.mark.parametrize("operation", [prove("Scan"), "PutItem"])
+@pytest.mark.prove
+@pytest.mark.parametrize("operation", ["Scan", "PutItem"])
 def test_a_run_is_stopped_while_it_lists_or_writes(
     strict: Database, stand_in: StandIn, table_name: str, operation: str
 ) -> None:

@@ -57,6 +57,7 @@ def test_build_verify_repair_and_remove(dynamodb: Database, table_name: str) -> 
         index.remove(dry_run=True)
 
 
+@pytest.mark.prove
 def test_the_consistent_reads_of_a_build_stay_below_the_read_rate(
     dynamodb: Database, table_name: str
 ) -> None:

@@ -22,7 +22,6 @@ from keyhop.scan.statistics import Findings, Forecast, Interval
 from keyhop.wording import duration
 
 from testing.databases import Database
-from testing.marks import prove
 from testing.standin.server import running
 
 
@@ -101,7 +100,8 @@ def test_the_plan_says_why_the_index_is_not_read_and_drops_a_column() -> None:
     assert not any("index" in line for line in plan_lines(estimate, None, 80))
 
 
-@pytest.mark.parametrize("columns", [50, prove(80)])
+@pytest.mark.prove
+@pytest.mark.parametrize("columns", [50, 80])
 def test_bar_state_and_eta_fit_on_a_terminal_without_colours(columns: int) -> None:
     """The run takes more than a second, on a terminal of `columns` columns, with NO_COLOR."""
     with running() as server:

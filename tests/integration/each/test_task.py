@@ -135,6 +135,7 @@ def test_each_key_is_processed_once(jobs: Jobs, format_: str, segments: str) -> 
     assert Counter(row["pk"]["S"] for row in jobs.rows("run")) == Counter(expected)
 
 
+@pytest.mark.prove
 def test_a_crashed_and_resumed_job_has_the_same_result(jobs: Jobs) -> None:
     expected = jobs.listed(SIZES, "--segments", "60")
     shelf = {canonical(row["pk"]): "theirs" for row in jobs.rows("list")[:100]}

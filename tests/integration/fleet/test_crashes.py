@@ -48,6 +48,7 @@ def test_time_to_work_ends_well_before_the_deadline() -> None:
     assert working_seconds(2) == 0
 
 
+@pytest.mark.prove
 def test_a_late_first_attempt_beside_its_retry_changes_nothing(machine: Fleet) -> None:
     """Each first attempt continues in the background during its retry, and both may commit."""
     expected = machine.collections(SIZES, filling=2_000)

@@ -56,6 +56,7 @@ def test_several_workers_sample_within_one_budget(machine: Fleet, charged: Scans
     assert units(charged) <= second_look.rru <= 200 + 1
 
 
+@pytest.mark.prove
 def test_the_place_of_the_largest_key_is_found_if_units_remain(machine: Fleet) -> None:
     fill(machine, FEW)
     machine.name = "SampleKeys"

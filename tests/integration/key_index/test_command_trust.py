@@ -18,7 +18,6 @@ from keyhop.streams.event_source import Watch
 from testing.databases import keyhop, resuming
 from testing.keepers import FakeLambda
 from testing.key_index_tables import delete_index
-from testing.marks import prove
 from tests.integration.key_index.command import STACK, Index, failing_after
 
 
@@ -125,9 +124,10 @@ def delete_index_before(step: str, index: Index, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(LocalJob, step, patched)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize(
     ("to_directory", "step"),
-    [(True, "work"), prove(True, "begin"), prove(False, "work"), prove(False, "begin")],
+    [(True, "work"), (True, "begin"), (False, "work"), (False, "begin")],
 )
 def test_a_list_does_not_fail_if_the_index_is_deleted_during_the_read(
     index: Index,

@@ -43,6 +43,7 @@ def test_an_interrupted_walk_says_so_and_can_be_repeated(
     assert index.drift() == (set(), set())
 
 
+@pytest.mark.prove
 def test_a_walk_in_a_directory_continues_where_it_was_interrupted(
     index: Index, tmp_path: Path, interrupt: Interrupt
 ) -> None:

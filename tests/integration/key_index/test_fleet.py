@@ -98,6 +98,7 @@ def test_an_index_that_is_being_removed_is_not_read(machines: Machines) -> None:
     assert machines.read()["method"] == "index"
 
 
+@pytest.mark.prove
 def test_builds_verifications_and_removals_exclude_each_other(machines: Machines) -> None:
     machines.built([2] * 20)
     execution = machines.machine.execution()

@@ -126,6 +126,7 @@ def test_a_removal_deletes_the_sentinels_of_a_deleted_index(index: Index) -> Non
     assert len(index.items()) == len(before) + 1
 
 
+@pytest.mark.prove
 def test_a_removal_continues_where_it_was_interrupted(index: Index) -> None:
     index.collections([2] * 20)
     index.built()

@@ -79,13 +79,13 @@ def deletes_the_index(machines: Machines) -> None:
         (takes_key_index_away, "not among those with keyIndex"),
         prove(turns_the_stream_off, "stream is off"),
         prove(turns_the_stream_off_and_on, "another stream"),
-        (disables_the_mapping, "mapping is Disabled"),
+        prove(disables_the_mapping, "mapping is Disabled"),
         prove(disables_it_for_a_while, "mapping was changed"),
         prove(deletes_the_mapping, "no keeper follows"),
         prove(breaks_the_keeper, "PROBLEM: Function call failed"),
         prove(holds_the_keeper_up, "300 seconds behind"),
         prove(fills_the_failure_queue, "2 messages wait"),
-        (moves_the_sentinels, "another sort key"),
+        prove(moves_the_sentinels, "another sort key"),
     ],
 )
 def test_auto_does_not_read_an_index_without_evidence_of_its_keeper(

@@ -9,6 +9,7 @@ from testing.databases import Database
 from tests.integration.report.sample.tables import collections, sampled
 
 
+@pytest.mark.prove
 def test_the_intervals_of_keys_and_lengths_contain_the_truth(
     dynamodb: Database, table_name: str
 ) -> None:
