@@ -53,6 +53,8 @@ settings.load_profile("same")
 
 
 GROUPS = {
+    "tests/e2e/test_deploy_meanwhile.py": "versions",
+    "tests/e2e/test_upgrade.py": "versions",
     "tests/e2e/": "cloud",
     "tests/infra/": "cdk",
     "tests/golden/": "cdk",

@@ -2,7 +2,9 @@
 
 The tests run in `make prove` only. They find faults of the emulator, CloudFormation and
 permissions; `make test` runs the same steps in one process (tests/machine.py). One worker of
-pytest-xdist runs them all (the group "cloud"), before its other tests, so that there is one cloud.
+pytest-xdist runs them (the group "cloud"), before its other tests, so that they share one cloud.
+Tests that deploy two versions (the group "versions") have another one: together, all these tests
+would take minutes longer than the other workers need.
 """
 
 import io
