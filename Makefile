@@ -13,7 +13,7 @@ help:
 	@echo "To begin with:"
 	@echo "  make demo        deploy to a laptop cloud, list keys of real data, clean up"
 	@echo "  make local       only DynamoDB Local with the demo's data, to try the command"
-	@echo "  make test        run the tests on this machine: about six minutes"
+	@echo "  make test        run the tests on this machine: about four minutes"
 	@echo "  make lint        check format, types, imports, templates and the workflow"
 	@echo "  make dist        build the wheel into dist"
 	@echo "More to see:"

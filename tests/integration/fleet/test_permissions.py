@@ -62,6 +62,7 @@ def guard(machine: Fleet) -> Guard:
     return Guard(machine.runs.s3, deployed(stack_of(CONTEXTS["plain"])))
 
 
+@pytest.mark.prove
 def test_the_roles_allow_all_requests_of_the_states(machine: Fleet, guard: Guard) -> None:
     machine.collections(SIZES)
     with guard.state("PlanRun"):
@@ -83,6 +84,7 @@ def test_the_roles_allow_all_requests_of_the_states(machine: Fleet, guard: Guard
         machine.plan({"table": machine.table, "resume": "run", "verifyShare": 0.5}, execution)
 
 
+@pytest.mark.prove
 def test_the_roles_allow_all_requests_of_the_states_of_failed_runs(
     machine: Fleet, guard: Guard
 ) -> None:

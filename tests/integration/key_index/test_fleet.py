@@ -16,6 +16,7 @@ from testing.keepers import KEEPER
 from tests.integration.key_index.machines import BUCKET, Machines
 
 
+@pytest.mark.prove
 def test_build_read_verify_remove(machines: Machines) -> None:
     expected = machines.collections([1, 6, 1, 25, 2] * 20)
     before = machines.in_order()
