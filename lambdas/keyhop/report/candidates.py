@@ -63,31 +63,29 @@ class Candidate:
 
     Attributes:
         text: The key as the user wrote it.
-        partition: The template of the partition key.
-        types: The types that the partition key of a re-keyed table can have.
-        sort: The template of the sort key, if there is one.
-        sort_types: The types that the sort key can have.
+        templates: The templates of the partition key, and of the sort key if there is one.
+        types: The types that each of these keys can have in a re-keyed table.
     """
 
     text: str
-    partition: Compiled
-    types: Set[str]
-    sort: Compiled | None = None
-    sort_types: Set[str] = frozenset()
+    templates: Sequence[Compiled]
+    types: Sequence[Set[str]]
+
+    @property
+    def partition(self) -> Compiled:
+        """Return the template of the partition key."""
+        return self.templates[0]
 
     def of(self, item: Item) -> str | None:
         """Return the partition key that an item would have; None if it cannot have the key."""
         try:
-            key = self.partition.render(item)
-            if why_no_key(key) or key.keys().isdisjoint(self.types):
-                return None
-            if self.sort is not None:
-                sort = self.sort.render(item)
-                if why_no_key(sort, True) or sort.keys().isdisjoint(self.sort_types):
-                    return None
+            keys = [compiled.render(item) for compiled in self.templates]
         except Unmappable:
             return None
-        return text_of(key)
+        for key, types, is_sort_key in zip(keys, self.types, (False, True), strict=False):
+            if why_no_key(key, is_sort_key) or key.keys().isdisjoint(types):
+                return None
+        return text_of(keys[0])
 
 
 def candidate(text: str) -> Candidate:
@@ -104,12 +102,11 @@ def candidate(text: str) -> Candidate:
             raise ValueError("it must begin with PK=, as PK=DEVICE#{deviceId}#{ts:day}")
         if not any(isinstance(part, template.Field) for part in template.parsed(form["pk"])):
             raise ValueError("it names no attribute, so all items would have one key")
-        partition = template.compiled(form["pk"], {}), _types_of(form["pk"])
-        if form["sk"] is None:
-            return Candidate(text, *partition)
-        return Candidate(text, *partition, template.compiled(form["sk"], {}), _types_of(form["sk"]))
+        texts = [part for part in form.groups() if part is not None]
+        templates = [template.compiled(part, {}) for part in texts]
     except ValueError as error:
         raise CannotStart(f"The candidate {text!r} is not valid: {error}.") from error
+    return Candidate(text, templates, [_types_of(part) for part in texts])
 
 
 def _types_of(text: str) -> Set[str]:
